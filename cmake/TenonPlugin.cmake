@@ -1,0 +1,23 @@
+# tenon_add_plugin(NAME SOURCES a.c b.cc ... [LIBS lib ...] [OUTPUT_DIRECTORY dir])
+#
+# Builds NAME.tnp.so from C11 or C++17 sources that see only Tenon's plugin headers. Inside the tree it is placed where
+# the programs find it; outside, in the current binary directory unless OUTPUT_DIRECTORY says otherwise.
+function(tenon_add_plugin name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT_DIRECTORY" "SOURCES;LIBS")
+  if(NOT arg_SOURCES)
+    message(FATAL_ERROR "tenon_add_plugin(${name}): SOURCES is empty; name at least one C or C++ file")
+  endif()
+  if(NOT arg_OUTPUT_DIRECTORY)
+    set(arg_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+    if(TENON_PLUGIN_OUTPUT_DIRECTORY)
+      set(arg_OUTPUT_DIRECTORY ${TENON_PLUGIN_OUTPUT_DIRECTORY})
+    endif()
+  endif()
+  add_library(${name} MODULE ${arg_SOURCES})
+  target_compile_features(${name} PRIVATE c_std_11 cxx_std_17)
+  set_target_properties(${name} PROPERTIES
+    PREFIX "" SUFFIX ".tnp.so" LIBRARY_OUTPUT_DIRECTORY ${arg_OUTPUT_DIRECTORY}
+    C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_link_options(${name} PRIVATE -Wl,--no-undefined)
+  target_link_libraries(${name} PRIVATE Tenon::headers ${arg_LIBS})
+endfunction()

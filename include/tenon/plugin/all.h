@@ -1,0 +1,21 @@
+/* Every plugin header. */
+#ifndef TENON_PLUGIN_ALL_H
+#define TENON_PLUGIN_ALL_H
+
+#include "abi.h"
+#include "attributes.h"
+#include "ext/epilogue.h"
+#include "ext/expression.h"
+#include "ext/ids.h"
+#include "ext/parallel.h"
+#include "fusion.h"
+#include "graph.h"
+#include "host.h"
+#include "importer.h"
+#include "kernel.h"
+#include "op.h"
+#include "plugin.h"
+#include "site.h"
+#include "threads.h"
+
+#endif /* TENON_PLUGIN_ALL_H */
