@@ -1,0 +1,101 @@
+// conv2d: 2-D convolution (cross-correlation, as in the deep learning frameworks), float32.
+//   y[n,k,oh,ow] = act(bias[k] + residual[n,k,oh,ow]
+//                      + sum over c,r,s of x[n, g*C/groups + c, oh*stride_h - pad_top + r*dilation_h,
+//                                            ow*stride_w - pad_left + s*dilation_w] * weights[k,c,r,s])
+// with g = k / (K/groups), and x = 0 outside the image.
+//
+// Use: choose a Conv2dConfig for which conv2d_supports is true; pack the weights once; ask for the workspace; call
+// conv2d any number of times, from several threads at once if each has its own workspace and output.
+//
+// Common rules
+// - Nothing is allocated and nothing is thrown. Tensors need float alignment; packed weights and workspaces 64 bytes.
+// - config.isa must not exceed detect_isa(). Packed weights fit the very geometry (but n, h, w, oh, ow, pads, strides and
+//   dilations) and config that they were packed for.
+// - Results are the same bits for every thread count. Filling channels of a blocked output are written as 0.
+// - A dimension of 0 is fine: with n, k, oh or ow 0 nothing is written; with c 0 the sum is 0.
+#ifndef TENON_KERNELS_CPU_CONV2D_H_
+#define TENON_KERNELS_CPU_CONV2D_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/layout.h"
+#include "kernels/cpu/parallel.h"
+
+namespace tenon::cpu {
+
+// REQUIRES: sizes and pads >= 0; r, s, strides, dilations and groups >= 1; c and k divisible by groups. The output size
+// is the caller's choice (rounding rules differ): windows may lie partly or wholly outside the image.
+struct Conv2dGeometry {
+  int64_t n = 1, c = 0, h = 0, w = 0;  // input
+  int64_t k = 0, r = 1, s = 1;         // output channels, kernel height and width
+  int64_t stride_h = 1, stride_w = 1;
+  int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  int64_t dilation_h = 1, dilation_w = 1;
+  int64_t groups = 1;
+  int64_t oh = 0, ow = 0;  // output
+};
+
+// floor((in + pad_begin + pad_end - (dilation * (kernel - 1) + 1)) / stride) + 1, and 0 where the kernel does not fit.
+constexpr int64_t conv2d_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin,
+                                     int64_t pad_end) {
+  const int64_t room = in + pad_begin + pad_end - (dilation * (kernel - 1) + 1);
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+enum class Conv2dAlgorithm {
+  // The 1x1 kernel with stride 1 and no padding, as a matrix product on the tensors as they are.
+  // kNchw -> kNchw (any groups) or kNhwc -> kNhwc (groups 1).
+  kGemm1x1,
+  // Patches gathered block by block into cache, then a matrix product. kNchw -> kNchw, any geometry.
+  kIm2col,
+  // Direct, register-blocked over output width. Input and output in the same layout: kNchw8c or kNchw16c (groups 1, or
+  // C/groups and K/groups multiples of the block), or kNhwc (any groups).
+  // kNchw8c needs isa baseline or AVX2; kNchw16c and kNhwc work with all.
+  kDirect,
+  // For images with few channels (C <= 4, groups 1): kNchw -> kNhwc, kNchw8c or kNchw16c.
+  kFirst,
+  // groups == c == k: kNchw, kNhwc, kNchw8c or kNchw16c, in = out.
+  kDepthwise,
+  // Winograd F(2x2, 3x3): 3x3, stride 1, dilation 1, groups 1; kNchw8c or kNchw16c, as with kDirect. Rounding errors
+  // are about twice those of the other algorithms.
+  kWinograd2x2,
+};
+
+struct Conv2dConfig {
+  Conv2dAlgorithm algorithm = Conv2dAlgorithm::kIm2col;
+  Layout input_layout = Layout::kNchw;
+  Layout output_layout = Layout::kNchw;
+  GemmTactic tactic;  // blocking for kGemm1x1 and kIm2col; zeros mean gemm_tactic(0, isa); the others ignore it
+  Isa isa = Isa::kBaseline;
+};
+
+struct Conv2dBuffers {
+  const float* input = nullptr;
+  const void* packed_weights = nullptr;
+  const float* bias = nullptr;      // null, or [k]
+  const float* residual = nullptr;  // null, or a tensor of the output's shape and layout; must not overlap the output
+  float* output = nullptr;
+  void* workspace = nullptr;        // conv2d_workspace_bytes bytes, may be null if that is 0
+};
+
+// Whether the algorithm can compute this geometry in these layouts with this instruction set.
+bool conv2d_supports(const Conv2dGeometry& geometry, const Conv2dConfig& config) noexcept;
+
+// Weights come as [k][c/groups][r][s], dense. REQUIRES (all below): conv2d_supports(geometry, config).
+size_t conv2d_packed_bytes(const Conv2dGeometry& geometry, const Conv2dConfig& config) noexcept;
+void conv2d_pack_weights(const Conv2dGeometry& geometry, const Conv2dConfig& config, const float* weights,
+                         void* packed) noexcept;
+
+// `threads` is Parallel::threads of the compute call or more.
+size_t conv2d_workspace_bytes(const Conv2dGeometry& geometry, const Conv2dConfig& config, int threads) noexcept;
+
+void conv2d(const Conv2dGeometry& geometry, const Conv2dConfig& config, const Conv2dBuffers& buffers,
+            const Epilogue& epilogue, const Parallel& parallel) noexcept;
+
+}  // namespace tenon::cpu
+
+#endif  // TENON_KERNELS_CPU_CONV2D_H_
