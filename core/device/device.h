@@ -1,0 +1,108 @@
+// The device interface: memory, streams, events and identity of one processor that runs kernels. `cpu` is behind it
+// here; another device (CUDA) implements the same and nothing above changes.
+//
+// Thread rule: a Device is thread-safe; a Stream or Event is used by one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <tenon/plugin/kernel.h>
+#include <tenon/status.hpp>
+
+namespace tenon {
+
+/// The caller's own memory source. Thread-safe by contract; outlives everything allocated from it.
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  /// Memory of at least `bytes`, aligned to `alignment` (a power of two); nullptr without memory.
+  virtual void* allocate(std::size_t bytes, std::size_t alignment) = 0;
+  virtual void free(void* memory) = 0;
+};
+
+struct DeviceInfo {
+  int kind = TN_CPU;      ///< TN_CPU, TN_CUDA
+  int ordinal = 0;
+  int threads = 1;        ///< CPU: size of the pool
+  std::string name;       ///< "AMD EPYC"
+  std::string signature;  ///< what timing-cache keys carry: "cpu:avx512:2:AMD EPYC"
+};
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  /// The device's own handle (cudaStream_t); nullptr on the CPU.
+  virtual void* handle() const = 0;
+  /// Blocks until everything launched on the stream is done.
+  virtual Status synchronize() = 0;
+};
+
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual Status record(Stream& stream) = 0;
+  /// Milliseconds from `start` to this event. REQUIRES: both recorded and done.
+  virtual Result<double> elapsed_ms(const Event& start) const = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+
+  /// Device memory aligned to at least 256 bytes. kNoMemory names size and device.
+  virtual Result<void*> allocate(std::size_t bytes) = 0;
+  virtual void free(void* memory) = 0;
+  virtual Status copy_to_device(void* destination, const void* source, std::size_t bytes, Stream& stream) = 0;
+  virtual Status copy_to_host(void* destination, const void* source, std::size_t bytes, Stream& stream) = 0;
+  virtual Status fill(void* destination, int byte, std::size_t bytes, Stream& stream) = 0;
+
+  virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
+  /// A stream over the caller's own handle; nullptr is the default stream.
+  virtual Result<std::unique_ptr<Stream>> wrap_stream(void* handle) = 0;
+  virtual Result<std::unique_ptr<Event>> create_event() = 0;
+
+  /// Stream, pool and thread budget into *exec; workspace and context memory are left alone.
+  virtual void prepare_exec(Stream& stream, TnExec* exec) = 0;
+
+  /// Held while times are measured, so that builders in several threads do not disturb each other.
+  std::mutex& measuring_lock() { return measuring_lock_; }
+
+  /// What kernels see of the device. Valid as long as the device.
+  virtual const TnDevice& abi() const = 0;
+
+ private:
+  std::mutex measuring_lock_;
+};
+
+/// Owns a piece of device memory. Move-only; empty by default.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  /// `bytes` of `device`'s memory; an empty buffer for 0 bytes.
+  static Result<DeviceBuffer> allocate(std::shared_ptr<Device> device, std::size_t bytes);
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  ~DeviceBuffer();
+  void* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+struct CpuOptions {
+  int threads = 0;                 ///< 0: the processors this process may use (affinity mask and cgroup quota)
+  Allocator* allocator = nullptr;  ///< nullptr: the C library
+};
+
+/// The host processor as a device. One CPU pool for all its streams (OpenMP).
+std::shared_ptr<Device> make_cpu_device(const CpuOptions& options = {});
+
+}  // namespace tenon

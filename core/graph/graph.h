@@ -1,0 +1,142 @@
+// Graph: nodes that apply ops to values. What importers fill, fusion rules rewrite and the builder compiles.
+//
+// Thread rule: a Graph is a value used by one thread at a time; const use may be shared.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tenon/plugin/graph.h>
+#include <tenon/plugin/op.h>
+#include <tenon/status.hpp>
+
+#include "core/graph/attributes.h"
+#include "core/graph/expression.h"
+#include "core/graph/tensor.h"
+
+namespace tenon {
+
+using NodeId = TnNodeId;
+using ValueId = TnValueId;
+inline constexpr std::uint32_t kNoId = TN_NO_ID;
+
+/// A registered op with the host table of its plugin. Holding it keeps the library mapped.
+struct OpRef {
+  const TnOp* op = nullptr;
+  const TnHost* host = nullptr;
+  std::shared_ptr<const void> library;
+  explicit operator bool() const { return op != nullptr; }
+};
+
+/// Where a graph finds what ops mean; the registry is one.
+class OpSource {
+ public:
+  virtual ~OpSource() = default;
+  /// Empty if no op has this id.
+  virtual OpRef find_op(std::string_view id) const = 0;
+  /// All op ids, for messages.
+  virtual std::vector<std::string> op_ids() const = 0;
+};
+
+struct Value {
+  std::string name;
+  std::int32_t dtype = TN_DTYPE_NONE;
+  TnDims dims{};
+  NodeId producer = kNoId;                     ///< kNoId: a graph input or a constant
+  std::uint32_t producer_output = 0;
+  std::shared_ptr<const HostTensor> constant;  ///< contents, if known at build time
+  bool alive = true;
+};
+
+struct Node {
+  std::string name;
+  OpRef op;
+  Attrs attrs;
+  std::vector<ValueId> inputs;   ///< kNoId: an optional input that is absent
+  std::vector<ValueId> outputs;
+  std::vector<Expression> epilogues;  ///< one per output, or empty: expressions applied to the results
+  std::vector<std::string> members;   ///< names of the nodes this one was fused from, in topological order; at least its own
+  bool alive = true;
+
+  std::string op_id() const { return op.op->id; }
+};
+
+class Graph {
+ public:
+  /// `ops` outlives the graph.
+  explicit Graph(std::shared_ptr<const OpSource> ops) : ops_(std::move(ops)) {}
+  Graph(const Graph&) = default;
+  Graph& operator=(const Graph&) = default;
+
+  // --- building ---
+  Result<ValueId> add_input(const std::string& name, std::int32_t dtype, const TnDims& dims);
+  /// `name` may be empty: named "const" and a number.
+  Result<ValueId> add_constant(const std::string& name, std::shared_ptr<const HostTensor> tensor);
+  /// Checks ports and attributes against the op's schema and infers the outputs. An empty `name` gives
+  /// "<op>_<number>"; empty output names give "<node>" for one output and "<node>:<i>" for more. Errors name node, op id
+  /// and the offending value.
+  Result<NodeId> add_node(std::string_view op_id, const std::string& name, Attrs attrs, std::vector<ValueId> inputs,
+                          std::uint32_t num_outputs, const std::vector<std::string>& output_names = {});
+  Status add_output(ValueId value);
+  /// Takes a value off the list of graph outputs.
+  void clear_outputs() { outputs_.clear(); }
+  /// Every use of `from`, as input or graph output, becomes `to`; a graph output keeps its name.
+  Status replace(ValueId from, ValueId to);
+  void set_constant(ValueId value, std::shared_ptr<const HostTensor> tensor);
+  /// Removes a node; its outputs must have no users.
+  Status remove_node(NodeId node);
+  /// Removes nodes and constants that no graph output needs. Returns how many nodes went.
+  int remove_dead();
+  void set_metadata(const std::string& key, const std::string& text) { metadata_[key] = text; }
+
+  // --- reading ---
+  const std::vector<Node>& nodes() const { return nodes_; }    ///< by id, dead ones included
+  const std::vector<Value>& values() const { return values_; } ///< by id, dead ones included
+  const Node& node(NodeId id) const { return nodes_[id]; }
+  Node& node(NodeId id) { return nodes_[id]; }
+  const Value& value(ValueId id) const { return values_[id]; }
+  Value& value(ValueId id) { return values_[id]; }
+  const std::vector<ValueId>& inputs() const { return inputs_; }
+  const std::vector<ValueId>& outputs() const { return outputs_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const OpSource& ops() const { return *ops_; }
+  std::shared_ptr<const OpSource> shared_ops() const { return ops_; }
+  /// Nodes that read a value (a node appears once per use).
+  std::vector<NodeId> users(ValueId value) const;
+  bool is_output(ValueId value) const;
+  ValueId find_value(std::string_view name) const;  ///< kNoId if there is none
+  NodeId find_node(std::string_view name) const;    ///< kNoId if there is none
+  /// Live nodes, producers first; ties by id, so the order is the same for the same graph.
+  Result<std::vector<NodeId>> topological_order() const;
+  /// Checks every invariant: ids in range, single producer, no cycle, unique names, dims and dtypes as inferred.
+  Status verify() const;
+  /// Infers one node again from its present inputs and compares with, or (update) writes, the output values.
+  Status infer(NodeId node, bool update);
+  /// Readable text: a line per input, constant, node and output; equal graphs give equal text.
+  std::string dump() const;
+
+  /// The opaque handle of the ABI.
+  TnGraph* handle() { return reinterpret_cast<TnGraph*>(this); }
+  const TnGraph* handle() const { return reinterpret_cast<const TnGraph*>(this); }
+  static Graph* from(TnGraph* handle) { return reinterpret_cast<Graph*>(handle); }
+  static const Graph* from(const TnGraph* handle) { return reinterpret_cast<const Graph*>(handle); }
+
+ private:
+  std::string unique_value_name(const std::string& wanted) const;
+
+  std::shared_ptr<const OpSource> ops_;
+  std::vector<Node> nodes_;
+  std::vector<Value> values_;
+  std::vector<ValueId> inputs_;
+  std::vector<ValueId> outputs_;
+  std::map<std::string, std::string> metadata_;
+};
+
+/// The table behind TnHost.graph. Failures are recorded with record_failure.
+const TnGraphApi& graph_api();
+
+}  // namespace tenon
