@@ -1,0 +1,66 @@
+// Running candidates outside an engine: inputs, output buffers, reference results and comparison, for tuner and tests.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/status.hpp>
+
+#include "core/site/instance.h"
+#include "core/site/site.h"
+
+namespace tenon {
+
+/// Random inputs of a site on the host, row-major: the op's own generator if it has one, else normal numbers for floating
+/// dtypes and small integers for the rest. Constants keep their contents. Same seed, same bytes.
+Result<std::vector<std::shared_ptr<const HostTensor>>> make_inputs(const Site& site, const OpRef& op,
+                                                                   std::uint64_t seed);
+
+/// Boxes of outputs with the reference's values in them, epilogues applied.
+struct ReferenceSample {
+  std::uint32_t output = 0;
+  TnBox box{};
+  std::vector<float> expected;  ///< row-major in the box; integer dtypes converted
+};
+
+/// Whole outputs up to 4,096 elements in all, beyond that boxes that cover about 4,096 elements, corners and borders
+/// included. Deterministic.
+Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const OpRef& op,
+                                                      const std::vector<std::shared_ptr<const HostTensor>>& inputs,
+                                                      std::uint64_t max_elements = 4096);
+
+/// A candidate with memory to run it: packed, initialized, inputs in the combo's formats, outputs poisoned.
+class Bench {
+ public:
+  static Result<std::unique_ptr<Bench>> create(std::shared_ptr<const Site> site, const Candidate& candidate,
+                                               std::shared_ptr<Device> device,
+                                               const std::vector<std::shared_ptr<const HostTensor>>& inputs);
+  ~Bench();
+  /// Enqueues once on the bench's stream and waits.
+  Status run();
+  /// Fills the outputs with NaN bytes (0xFF).
+  Status poison();
+  /// Compares the outputs with the samples; kInternal names the first element that is out of tolerance, with index,
+  /// expected and found.
+  Status compare(const std::vector<ReferenceSample>& samples, const TnTolerance& tolerance);
+  /// An output on the host, row-major.
+  Result<std::shared_ptr<const HostTensor>> output(std::uint32_t index);
+  const Instance& instance() const;
+  Stream& stream();
+
+ private:
+  Bench();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The op's tolerance for a dtype, or the host's default: f32 1e-5 absolute + 1e-4 relative; f16 1e-3, 1e-2; bf16 1e-2,
+/// 5e-2; integers exact.
+Result<TnTolerance> tolerance_of(const OpRef& op, const Attrs& attrs, std::int32_t dtype);
+
+/// Converts between any two formats on the host by plain loops; padding of `to` is zeroed. Same dtype and dims.
+void reformat_host(const TnTensor& from, const TnTensor& to);
+
+}  // namespace tenon

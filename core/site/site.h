@@ -1,0 +1,69 @@
+// Site: one node with everything that is known about it: what a kernel is asked about and what a timing-cache key covers.
+//
+// Thread rule: immutable after creation; share freely.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/plugin/site.h>
+#include <tenon/status.hpp>
+
+#include "core/base/hash.h"
+#include "core/device/device.h"
+#include "core/graph/graph.h"
+
+namespace tenon {
+
+/// What one node is, apart from any graph: enough to make a Site at build time and again when an engine is loaded.
+struct SiteDesc {
+  std::string op_id;
+  Attrs attrs;
+  std::vector<TnDims> dims;          ///< inputs, then outputs
+  std::vector<std::int32_t> dtypes;  ///< inputs, then outputs; TN_DTYPE_NONE: absent optional input
+  std::uint32_t num_inputs = 0;
+  std::uint32_t num_outputs = 0;
+  std::vector<std::shared_ptr<const HostTensor>> constants;  ///< per input; null if not constant
+  std::vector<Expression> epilogues;                         ///< per output, or empty
+  std::uint32_t flags = 0;                                   ///< TN_SITE_*
+};
+
+/// The description of a node of a graph.
+SiteDesc describe_site(const Graph& graph, NodeId node, std::uint32_t flags);
+
+class Site {
+ public:
+  /// `device` outlives the site.
+  static std::shared_ptr<const Site> create(SiteDesc desc, const Device& device);
+
+  const SiteDesc& desc() const { return desc_; }
+  const Device& device() const { return *device_; }
+  /// The ABI struct, with epilogues.
+  const TnSite& abi() const { return abi_; }
+  /// The same site without epilogues: what a kernel sees that does not accept them.
+  const TnSite& abi_plain() const { return abi_plain_; }
+  bool has_epilogue() const { return abi_.epilogues != nullptr; }
+
+  /// Canonical text of all that a key covers: op, attributes, dims, dtypes, which inputs are constant, epilogues, flags,
+  /// device signature. Contents of constants are not part of it.
+  const std::string& text() const { return text_; }
+  /// Timing-cache key; `layer` is the layer's name in editable mode and "" otherwise.
+  Hash128 key(const std::string& layer) const;
+
+ private:
+  Site() = default;
+  SiteDesc desc_;
+  const Device* device_ = nullptr;
+  std::string text_;
+  std::vector<std::int64_t> strides_storage_;
+  std::vector<std::uint32_t> alignments_;
+  std::vector<TnTensor> constants_;
+  std::vector<TnExpr> expressions_;
+  std::vector<const TnExpr*> epilogues_;
+  TnSite abi_{};
+  TnSite abi_plain_{};
+};
+
+}  // namespace tenon

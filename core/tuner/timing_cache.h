@@ -1,0 +1,131 @@
+// TimingCache: recorded choices and measurements per site, in memory and in its line-per-entry text file.
+//
+// Thread rule: thread-safe; one cache may be shared by several builders.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tenon/status.hpp>
+
+#include "core/base/hash.h"
+#include "core/base/logger.h"
+
+namespace tenon {
+
+/// A decision. Obeyed whatever time stands beside it; only key, combo, kernel and tactic are read.
+struct CacheChoice {
+  Hash128 key;
+  std::string layer;  ///< name of the (first) layer it was made for
+  std::string op;
+  std::string device;  ///< signature; empty in entries that a person inserted
+  std::string combo;
+  std::string kernel;
+  std::uint64_t tactic = 0;
+  std::string params;
+  double ms = 0;
+  bool pinned = false;
+};
+
+/// A fact about one candidate of one site.
+struct CacheMeasurement {
+  enum class Kind {
+    kMeasured,     ///< it ran, passed verification and took `ms`
+    kRejected,     ///< it ran and gave wrong results, or failed; `reason` says how
+    kQuarantined,  ///< a process died while trying it
+  };
+  Hash128 key;
+  Kind kind = Kind::kMeasured;
+  std::string combo;
+  std::string kernel;
+  std::uint32_t revision = 0;
+  std::string build;  ///< content hash of the plugin library
+  std::uint64_t tactic = 0;
+  std::string params;
+  double ms = 0;
+  std::string reason;
+};
+
+/// What query gives and update takes: a tactic hash and a time. hash 2^64-1, or a negative or NaN time, is invalid.
+struct CacheValue {
+  std::uint64_t tactic = ~0ull;
+  float ms = -1;
+  bool valid() const { return tactic != ~0ull && ms >= 0; }
+};
+
+class TimingCache {
+ public:
+  /// An empty cache for a device signature.
+  explicit TimingCache(std::string device_signature);
+
+  /// From serialize's bytes or a file's contents. Damaged lines are skipped, each with one warning to `logger` that
+  /// names line and reason; `damaged`, if given, receives them. Empty bytes give an empty cache. kVersion for another
+  /// format version. With `strict` (frozen builds) any damage is kInvalid naming line and byte offset.
+  static Result<std::shared_ptr<TimingCache>> parse(std::string_view bytes, std::string device_signature,
+                                                    Logger& logger, bool strict = false,
+                                                    std::vector<std::string>* damaged = nullptr);
+  /// Reads a file; a missing or empty one gives an empty cache. Also takes in the crash journal `path.journal`: tactics
+  /// that a dead process was trying are quarantined by name (a warning each).
+  static Result<std::shared_ptr<TimingCache>> load(const std::filesystem::path& path, std::string device_signature,
+                                                   Logger& logger, bool strict = false);
+  /// Merges with what is on disk and replaces the file: lock file `path.lock`, temporary file, fsync, rename. Entries
+  /// of this cache win; entries that others added meanwhile are kept, entries that erase took away stay away. A stale
+  /// lock is taken over after a bounded time; temporary files of dead writers are removed.
+  Status save(const std::filesystem::path& path, Logger& logger) const;
+
+  /// The file's text: header, choices by key, measurements by key/kernel/combo/tactic, then lines of unknown kinds as
+  /// they were. Equal caches give equal text.
+  std::string serialize() const;
+
+  // --- the published interface, over choices ---
+  CacheValue query(Hash128 key) const;  ///< an absent key gives an invalid value
+  /// Copies at most `capacity` keys, in order; returns how many there are.
+  std::size_t query_keys(Hash128* out, std::size_t capacity) const;
+  /// Absent key: false. NaN time: deletes the choice, true. Valid value: overwrites tactic and time, true. Else false.
+  /// A tactic that a measurement of the key knows also sets kernel, combo and params; another one clears them.
+  bool update(Hash128 key, CacheValue value);
+  /// Takes over the other's entries; own ones win. Another format version: false. Entries for foreign devices are taken
+  /// only with `ignore_mismatch`; without it a cache that has any is refused with false.
+  bool combine(const TimingCache& other, bool ignore_mismatch);
+  void reset();
+  // --- beyond it ---
+  void insert(const CacheChoice& choice);
+  bool pin(Hash128 key, bool pinned);
+  bool erase(Hash128 key);
+  std::optional<CacheChoice> choice(Hash128 key) const;
+  /// Choices whose layer is `layer`, or begins with it up to a '+' or '.'.
+  std::vector<CacheChoice> choices_of_layer(std::string_view layer) const;
+  std::vector<CacheChoice> choices() const;
+  std::vector<CacheMeasurement> measurements(Hash128 key) const;
+  std::vector<CacheMeasurement> all_measurements() const;
+  void record(const CacheMeasurement& measurement);  ///< replaces the one of equal key, combo, kernel and tactic
+  std::string device_signature() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// The crash journal of a cache file: one synced line before each tactic that was never tried, removed after it.
+class CrashJournal {
+ public:
+  /// `path` empty: does nothing.
+  explicit CrashJournal(std::filesystem::path path);
+  ~CrashJournal();
+  Status begin(const CacheMeasurement& about_to_try);
+  void end();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace tenon
