@@ -1,0 +1,104 @@
+// Plan: the built result in memory. What the builder makes, the plan file stores and an engine runs.
+//
+// Thread rule: a plain value; const use may be shared.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/status.hpp>
+
+#include "core/base/hash.h"
+#include "core/graph/attributes.h"
+#include "core/graph/expression.h"
+#include "core/graph/tensor.h"
+#include "core/site/candidate.h"
+
+namespace tenon {
+
+/// How much an engine tells about its layers.
+enum class Verbosity : std::int32_t { kNone = 0, kLayerNames = 1, kDetailed = 2 };
+
+/// Where a tensor of the plan lives.
+enum class Storage : std::int32_t {
+  kInput = 0,     ///< the caller's memory; `index` is the number of the input
+  kOutput = 1,    ///< the caller's memory; `index` is the number of the output
+  kArena = 2,     ///< activation memory at `offset`
+  kConstant = 3,  ///< `index` is the number of the constant
+};
+
+struct PlanTensor {
+  std::string name;
+  std::int32_t dtype = TN_DTYPE_NONE;
+  TnDims dims{};
+  TnFormat format{};
+  Storage storage = Storage::kArena;
+  std::uint32_t index = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  int first_use = 0;  ///< number of the node that writes it (0 for inputs)
+  int last_use = 0;   ///< number of the last node that reads it
+};
+
+inline constexpr std::uint32_t kNoTensor = 0xFFFFFFFFu;
+
+/// One launch.
+struct PlanNode {
+  std::string name;
+  std::string layer_type;            ///< op name without vendor and version: "matmul"
+  std::vector<std::string> members;  ///< names of the network's nodes in it
+  std::string op_id;
+  Attrs attrs;
+  std::vector<Expression> epilogues;  ///< one per output, or empty
+  std::uint32_t site_flags = 0;
+  std::vector<std::uint32_t> inputs;  ///< tensors; kNoTensor: absent
+  std::vector<std::uint32_t> outputs;
+
+  std::string kernel;
+  std::uint32_t kernel_revision = 0;
+  std::string plugin_id;  ///< of the kernel; "" for a reference kernel
+  Combo combo;
+  Tactic tactic;
+  std::uint64_t tactic_hash = 0;
+  bool fused_epilogue = false;
+  Hash128 key;
+  double ms = 0;
+  std::vector<std::uint8_t> state;  ///< of the kernel's serialize
+  std::int32_t stream = 0;
+
+  std::uint64_t persistent_bytes = 0;
+  bool has_persistent = false;  ///< `persistent` holds the bytes (RELOCATABLE kernels)
+  std::vector<std::uint8_t> persistent;
+};
+
+struct PlanIo {
+  std::string name;
+  std::uint32_t tensor = 0;
+};
+
+struct Plan {
+  std::string tenon_version;
+  std::string device_kind;       ///< "cpu", "cuda"
+  std::string device_signature;
+  std::int32_t threads = 0;      ///< CPU pool at build time; 0: any
+  Verbosity verbosity = Verbosity::kLayerNames;
+  std::vector<PlanTensor> tensors;
+  std::vector<PlanNode> nodes;   ///< in the order of execution
+  std::vector<PlanIo> inputs;
+  std::vector<PlanIo> outputs;
+  std::vector<std::shared_ptr<const HostTensor>> constants;
+  std::vector<PluginNeed> plugins;              ///< every plugin needed
+  std::map<std::string, std::string> metadata;  ///< anchors, labels, pre- and post-processing
+
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t arena_lower_bound = 0;
+  std::uint64_t workspace_bytes = 0;
+  std::uint64_t persistent_bytes = 0;
+  std::uint64_t context_host_bytes = 0;
+  std::uint64_t context_device_bytes = 0;
+};
+
+}  // namespace tenon

@@ -1,0 +1,104 @@
+// Engine: a loaded plan, shared by threads. ExecutionContext: one execution's state.
+//
+// Thread rule: Engine is thread-safe and immutable. A context is used by one thread at a time; a second thread gets
+// kInvalid, not undefined behaviour. Contexts, engines, runtimes and registries may be destroyed in any order.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/status.hpp>
+
+#include "core/base/logger.h"
+#include "core/device/device.h"
+#include "core/plan/plan.h"
+#include "core/plan/plan_file.h"
+#include "core/site/instance.h"
+#include "registry/registry.h"
+
+namespace tenon {
+
+struct EngineOptions {
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const Registry> registry;
+  Logger* logger = &null_logger();         ///< outlives the engine and its contexts
+  ErrorRecorder* recorder = nullptr;       ///< handed on to contexts
+};
+
+struct IoInfo {
+  std::string name;
+  std::int32_t dtype = TN_DTYPE_NONE;
+  TnDims dims{};
+};
+
+struct LayerTime {
+  std::string name;
+  double ms = 0;
+};
+
+class ExecutionContext;
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  /// From an engine file's bytes, which `keep_alive` holds. Errors list everything that is wrong: kNotFound names every
+  /// missing plugin with id, version, library and hash; kVersion another device, system or version.
+  static Result<std::shared_ptr<Engine>> load(const void* bytes, std::size_t size,
+                                              std::shared_ptr<const void> keep_alive, EngineOptions options);
+  static Result<std::shared_ptr<Engine>> load_file(const std::filesystem::path& path, EngineOptions options);
+  ~Engine();
+
+  const Plan& plan() const;
+  std::vector<IoInfo> inputs() const;
+  std::vector<IoInfo> outputs() const;
+  /// Bytes of scratch memory that a context needs: activations and workspace.
+  std::uint64_t scratch_bytes() const;
+
+  /// A context with its own scratch memory, or, with `own_scratch` false, one that must be given some.
+  Result<std::shared_ptr<ExecutionContext>> create_context(bool own_scratch = true) const;
+
+ private:
+  friend class ExecutionContext;
+  struct Impl;
+  Engine();
+  std::unique_ptr<Impl> impl_;
+};
+
+class ExecutionContext {
+ public:
+  ~ExecutionContext();
+
+  /// The caller's memory for an input or output: packed row-major of the tensor's dtype and dims, or with strides in
+  /// elements (then copied through a packed buffer unless the plan's kernel takes strides). Must stay valid until the
+  /// enqueue is done. kNotFound lists the names that exist; kInvalid for null.
+  Status set_tensor(const std::string& name, void* data, const std::int64_t* strides = nullptr);
+  /// Caller-provided scratch of at least scratch_bytes(), 256-aligned; several contexts that never run at once may share.
+  Status set_scratch(void* memory, std::uint64_t bytes);
+  /// This context's own recorder; the engine's is no longer used by it.
+  void set_recorder(ErrorRecorder* recorder);
+
+  /// Runs the engine on the caller's stream (the device's handle; nullptr: the context's own), and on the CPU returns
+  /// when it is done. Errors: a tensor without memory (lists all), misuse by a second thread, a kernel's failure (names
+  /// layer and kernel).
+  Status enqueue(void* stream = nullptr);
+  /// enqueue, then waits.
+  Status execute();
+  /// Runs layer by layer and times each; slower than enqueue.
+  Result<std::vector<LayerTime>> profile();
+
+ private:
+  friend class Engine;
+  struct Impl;
+  ExecutionContext();
+  std::unique_ptr<Impl> impl_;
+};
+
+/// One line per layer in MISSION.md's form, or a JSON array; works from a plan alone, without plugins.
+std::string inspect_oneline(const Plan& plan);
+std::string inspect_json(const Plan& plan);
+std::string inspect_layer_oneline(const Plan& plan, std::size_t layer);
+std::string inspect_layer_json(const Plan& plan, std::size_t layer);
+
+}  // namespace tenon
