@@ -9,7 +9,8 @@
 //
 // Common rules
 // - Nothing is allocated and nothing is thrown. Tensors need float alignment; packed weights and workspaces 64 bytes.
-// - config.isa must not exceed detect_isa(). Packed weights fit the very geometry (but n, h, w, oh, ow, pads, strides and
+// - config.isa must not exceed detect_isa(). Packed weights fit the very geometry (but n, h, w, oh, ow, pads, strides
+// and
 //   dilations) and config that they were packed for.
 // - Results are the same bits for every thread count. Filling channels of a blocked output are written as 0.
 // - A dimension of 0 is fine: with n, k, oh or ow 0 nothing is written; with c 0 the sum is 0.
@@ -79,7 +80,7 @@ struct Conv2dBuffers {
   const float* bias = nullptr;      // null, or [k]
   const float* residual = nullptr;  // null, or a tensor of the output's shape and layout; must not overlap the output
   float* output = nullptr;
-  void* workspace = nullptr;        // conv2d_workspace_bytes bytes, may be null if that is 0
+  void* workspace = nullptr;  // conv2d_workspace_bytes bytes, may be null if that is 0
 };
 
 // Whether the algorithm can compute this geometry in these layouts with this instruction set.

@@ -45,8 +45,8 @@ struct GemmShape {
 
 // What a product writes to and adds to the sums.
 struct GemmOutput {
-  float* c = nullptr;               // [m][ldc]; the elements beyond column n are not touched
-  const float* bias = nullptr;      // read only if bias_axis is not kNone
+  float* c = nullptr;           // [m][ldc]; the elements beyond column n are not touched
+  const float* bias = nullptr;  // read only if bias_axis is not kNone
   BiasAxis bias_axis = BiasAxis::kNone;
   const float* residual = nullptr;  // null, or [m][ldc], added before the activation; must not overlap c
   Epilogue epilogue;
@@ -74,8 +74,8 @@ void gemm(const GemmShape& shape, const float* a, const float* b, const GemmOutp
 void gemm_direct(const GemmShape& shape, const float* a, const float* b, const GemmOutput& output,
                  const Parallel& parallel, Isa isa) noexcept;
 
-// --- B packed once (constant weights on the right). In the compute call shape.ldb and trans_b are ignored; A is read in
-// place when it is not transposed, and packed block by block when it is.
+// --- B packed once (constant weights on the right). In the compute call shape.ldb and trans_b are ignored; A is read
+// in place when it is not transposed, and packed block by block when it is.
 size_t gemm_packed_b_bytes(int64_t k, int64_t n, Isa isa) noexcept;
 void gemm_pack_b(const GemmShape& shape, const float* b, void* packed, const Parallel& parallel, Isa isa) noexcept;
 size_t gemm_prepacked_b_workspace_bytes(const GemmShape& shape, const GemmTactic& tactic, int threads,

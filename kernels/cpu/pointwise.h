@@ -20,14 +20,14 @@ enum class UnaryKind {
   kLeakyRelu,  // x > 0 ? x : alpha * x
   kLogistic,   // 1 / (1 + exp(-x))
   kTanh,
-  kElu,        // x > 0 ? x : alpha * (exp(x) - 1)
-  kMish,       // x * tanh(log(1 + exp(x)))
-  kSwish,      // x / (1 + exp(-x)), also called SiLU
-  kHardSwish,  // x * min(max(x + 3, 0), 6) / 6
+  kElu,          // x > 0 ? x : alpha * (exp(x) - 1)
+  kMish,         // x * tanh(log(1 + exp(x)))
+  kSwish,        // x / (1 + exp(-x)), also called SiLU
+  kHardSwish,    // x * min(max(x + 3, 0), 6) / 6
   kHardSigmoid,  // min(max(alpha * x + beta, 0), 1)
   kExp,
-  kLog,        // below 0: NaN; 0: -inf
-  kLog1p,      // log(1 + x)
+  kLog,    // below 0: NaN; 0: -inf
+  kLog1p,  // log(1 + x)
   kSqrt,
   kAbs,
   kNeg,
