@@ -53,7 +53,7 @@ class FusionDefinition final : public Definition, public TnFusion {
 /// The builder; pattern syntax: ../plugin/fusion.h.
 class Fusion {
  public:
-  explicit Fusion(const std::string& id) : fusion_(std::make_shared<FusionDefinition>(id)) {}
+  explicit Fusion(const std::string& id) : fusion_(new FusionDefinition(id)) {}
   Fusion& doc(const std::string& text) { return fusion_->doc = fusion_->keep(text), *this; }
   /// Exact: applied wherever it matches.
   Fusion& always() { return fusion_->mode = TN_FUSION_ALWAYS, *this; }

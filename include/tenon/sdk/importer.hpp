@@ -78,7 +78,7 @@ class ImporterDefinition final : public Definition, public TnImporter {
 /// The builder. Options are attributes that the caller may set; default_value, range and required follow their option.
 class Importer {
  public:
-  explicit Importer(const std::string& id) : importer_(std::make_shared<ImporterDefinition>(id)) {}
+  explicit Importer(const std::string& id) : importer_(new ImporterDefinition(id)) {}
   Importer& doc(const std::string& text) { return importer_->doc = importer_->keep(text), *this; }
   /// ".cfg" or ".onnx,.pb".
   Importer& suffixes(const std::string& list) { return importer_->suffixes = importer_->keep(list), *this; }
@@ -171,7 +171,8 @@ class OpImporter {
   /// Only for these opsets; last 0: no limit.
   OpImporter& opsets(uint32_t first, uint32_t last) { return first_ = first, last_ = last, *this; }
   std::shared_ptr<OpImporterDefinition> definition() const {
-    return std::make_shared<OpImporterDefinition>(importer_id_, type_, first_, last_, import_);
+    return std::shared_ptr<OpImporterDefinition>(
+        new OpImporterDefinition(importer_id_, type_, first_, last_, import_));
   }
 
  private:

@@ -112,7 +112,7 @@ class KernelDefinition final : public Definition, public TnKernel {
 class Kernel {
  public:
   Kernel(const std::string& op_id, const std::string& name, KernelDefinition::Factory factory)
-      : kernel_(std::make_shared<KernelDefinition>(op_id, name, std::move(factory))) {}
+      : kernel_(new KernelDefinition(op_id, name, std::move(factory))) {}
 
   /// Bump when results or speed change; 1 at first.
   Kernel& revision(uint32_t number) { return kernel_->TnKernel::revision = number, *this; }

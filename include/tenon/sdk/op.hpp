@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "../plugin/ext/ids.h"
 #include "box.hpp"
 #include "definition.hpp"
 #include "expressions.hpp"
@@ -83,7 +84,7 @@ class OpDefinition final : public Definition, public TnOp {
 /// before them, optional, variadic, constant and host_value to the port before them.
 class Op {
  public:
-  explicit Op(const std::string& id) : op_(std::make_shared<OpDefinition>(id)) { op_->flags = TN_OP_PURE; }
+  explicit Op(const std::string& id) : op_(new OpDefinition(id)) { op_->flags = TN_OP_PURE; }
 
   Op& doc(const std::string& text) { return op_->set_doc(text), *this; }
   Op& attr_i64(const std::string& name, const std::string& doc = "") { return attr(TN_ATTR_I64, name, doc); }

@@ -47,7 +47,7 @@ inline bool operator!=(const Dims& a, const Dims& b) { return !(a == b); }
 /// "[1,3,224,224]".
 inline std::string to_text(const TnDims& dims) {
   std::string result = "[";
-  for (int axis = 0; axis < dims.rank; ++axis) result += (axis ? "," : "") + std::to_string(dims.d[axis]);
+  for (int axis = 0; axis < dims.rank; ++axis) result += text(axis ? "," : "", dims.d[axis]);
   return result + "]";
 }
 
