@@ -4,9 +4,9 @@
 // with its own set and its own host tables. What a look-up returns keeps its plugin loaded for as long as it is held.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,10 +45,11 @@ struct OpImporterRef {
 };
 
 struct PluginInfo {
-  std::string id, version, license, url, build;
+  std::string id, version, license, url, build;  ///< as in TnPlugin
   std::string path;      ///< canonical path of the library; "" if linked into the program
   std::string build_id;
-  std::vector<std::string> ops, kernels, fusions, importers, op_importers;
+  std::vector<std::string> ops, kernels, fusions, importers;
+  std::vector<std::string> op_importers;  ///< "tenon.darknet:roialign"
 };
 
 /// A plugin that an engine needs.
@@ -76,11 +77,13 @@ class Registry final : public OpSource, public std::enable_shared_from_this<Regi
   Status load(const std::filesystem::path& path);
   /// Registers a plugin that is linked into the program. Same rules.
   Status add_linked(const TnPlugin* plugin);
-  /// Loads every "*.tnp.so" of a folder in name order; one bad library does not stop the others. Appends what failed.
+  /// Loads every "*.tnp.so" of a folder in name order; one bad library does not stop the others. Appends what failed,
+  /// the folder itself included.
   void load_folder(const std::filesystem::path& folder, std::vector<LoadProblem>* problems);
   /// load_folder over discovery_folders().
   std::vector<LoadProblem> discover();
-  /// Takes a plugin out of the look-ups; its library is unloaded when nobody holds anything of it any more.
+  /// Takes a plugin out of the look-ups; its library is unloaded when nobody holds anything of it any more. Until then,
+  /// loading the same file again brings the same instance back. kNotFound names the nearest id.
   Status unload(std::string_view plugin_id);
 
   OpRef find_op(std::string_view id) const override;
@@ -92,7 +95,8 @@ class Registry final : public OpSource, public std::enable_shared_from_this<Regi
   std::vector<FusionRef> fusions() const;
   std::vector<ImporterRef> importers() const;
   ImporterRef find_importer(std::string_view id) const;
-  OpImporterRef find_op_importer(std::string_view importer_id, std::string_view type) const;
+  /// For one opset (0: any, then the one for the newest). `type` is the foreign op's name, without brackets.
+  OpImporterRef find_op_importer(std::string_view importer_id, std::string_view type, std::uint32_t opset = 0) const;
 
   std::vector<PluginInfo> plugins() const;
   /// Of `needs`, those that are not loaded with equal id and version (both compared as text).
