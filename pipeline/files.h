@@ -1,0 +1,28 @@
+// Reading a whole file, and writing one so that a reader never sees half of it.
+//
+// Thread rule: free functions without shared state; call from any thread. Two writers of one path: the last rename wins,
+// and the file is always one writer's complete bytes.
+#ifndef TENON_PIPELINE_FILES_H
+#define TENON_PIPELINE_FILES_H
+
+#include <tenon/status.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+namespace tenon::pipeline {
+
+/// Returns the bytes of a regular file. Fails with kNotFound (no such file), kInvalid (a directory, or larger than
+/// `max_bytes`) or kIo. Nothing is allocated before the size is known to be at most `max_bytes`.
+Result<std::vector<std::uint8_t>> read_file(const std::filesystem::path& path, std::uint64_t max_bytes);
+
+/// Writes to a temporary file in the folder of `path` and renames it over `path`. On failure (kIo) neither a partial
+/// file nor the temporary file is left, and a file that was at `path` before is untouched.
+Status write_file_atomically(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
+
+}  // namespace tenon::pipeline
+
+#endif  // TENON_PIPELINE_FILES_H
