@@ -61,9 +61,6 @@ enum class Conv2dAlgorithm {
   kFirst,
   // groups == c == k: kNchw, kNhwc, kNchw8c or kNchw16c, in = out.
   kDepthwise,
-  // Winograd F(2x2, 3x3): 3x3, stride 1, dilation 1, groups 1; kNchw8c or kNchw16c, as with kDirect. Rounding errors
-  // are about twice those of the other algorithms.
-  kWinograd2x2,
 };
 
 struct Conv2dConfig {

@@ -89,8 +89,16 @@ TENON_CPU_INLINE __m256i first_lanes(int64_t n) {
   const int count = n >= 8 ? 8 : n <= 0 ? 0 : static_cast<int>(n);
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
-TENON_CPU_INLINE Vec load_first(const float* p, int64_t n) { return _mm256_maskload_ps(p, first_lanes(n)); }
-TENON_CPU_INLINE void store_first(float* p, Vec v, int64_t n) { _mm256_maskstore_ps(p, first_lanes(n), v); }
+TENON_CPU_INLINE Vec load_first(const float* p, int64_t n) {
+  return n >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, first_lanes(n));
+}
+TENON_CPU_INLINE void store_first(float* p, Vec v, int64_t n) {
+  if (n >= 8) {
+    _mm256_storeu_ps(p, v);
+  } else {
+    _mm256_maskstore_ps(p, first_lanes(n), v);
+  }
+}
 TENON_CPU_INLINE Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
 TENON_CPU_INLINE Vec sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
 TENON_CPU_INLINE Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
