@@ -59,6 +59,8 @@ struct Decline {
 struct Enumeration {
   std::vector<Candidate> candidates;  ///< in the fixed order: kernel name, combo as listed, tactic as listed
   std::vector<Decline> declines;
+  /// The op's plain reference as a kernel: what runs if no candidate can. Empty kernel: it does not fit the site either.
+  Candidate fallback;
 };
 
 struct EnumerateOptions {
@@ -68,8 +70,8 @@ struct EnumerateOptions {
   std::vector<std::string> disabled_sources;
 };
 
-/// Asks every kernel of the op, the op's own reference kernel included. Never empty of both: if there is no candidate
-/// the declines say why.
+/// Asks every kernel of the op. The reference kernel becomes the only candidate if no other kernel takes the site;
+/// otherwise it is kept as the fallback. Without any candidate the declines say why.
 Enumeration enumerate(const Site& site, const Registry& registry, const EnumerateOptions& options);
 
 /// The kernel made from an op's reference function; its name is the op id without version plus ".reference".

@@ -60,7 +60,4 @@ class Bench {
 /// 5e-2; integers exact.
 Result<TnTolerance> tolerance_of(const OpRef& op, const Attrs& attrs, std::int32_t dtype);
 
-/// Converts between any two formats on the host by plain loops; padding of `to` is zeroed. Same dtype and dims.
-void reformat_host(const TnTensor& from, const TnTensor& to);
-
 }  // namespace tenon

@@ -57,7 +57,6 @@ class Site {
   SiteDesc desc_;
   const Device* device_ = nullptr;
   std::string text_;
-  std::vector<std::int64_t> strides_storage_;
   std::vector<std::uint32_t> alignments_;
   std::vector<TnTensor> constants_;
   std::vector<TnExpr> expressions_;

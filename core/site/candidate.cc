@@ -1,0 +1,307 @@
+#include "core/site/candidate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include <tenon/plugin/ext/epilogue.h>
+#include <tenon/plugin/ext/ids.h>
+
+#include "core/base/failure.h"
+#include "core/base/text.h"
+
+namespace tenon {
+namespace {
+
+std::string port_text(const TnPort& port) {
+  if (port.dtype == TN_DTYPE_NONE) return "none";
+  return dtype_name(port.dtype) + ":" + format_text(port.format);
+}
+
+TnStatus TN_CALL collect_combo(TnComboSink* sink, const TnCombo* combo) {
+  if (combo == nullptr || (combo->ports == nullptr && combo->num_inputs + combo->num_outputs != 0)) {
+    record_failure(TN_INVALID, nullptr, "a combo without ports was added");
+    return TN_INVALID;
+  }
+  Combo owned;
+  owned.inputs.assign(combo->ports, combo->ports + combo->num_inputs);
+  owned.outputs.assign(combo->ports + combo->num_inputs, combo->ports + combo->num_inputs + combo->num_outputs);
+  owned.aliases.assign(combo->aliases, combo->aliases + combo->num_aliases);
+  static_cast<std::vector<Combo>*>(sink->context)->push_back(std::move(owned));
+  return TN_OK;
+}
+
+TnStatus TN_CALL collect_tactic(TnTacticSink* sink, const TnTactic* tactic) {
+  if (tactic == nullptr || tactic->blob_size > 256 || (tactic->blob == nullptr && tactic->blob_size != 0)) {
+    record_failure(TN_INVALID, nullptr, "a tactic is malformed: its blob must be given and have at most 256 bytes");
+    return TN_INVALID;
+  }
+  Tactic owned;
+  owned.params = tactic->params != nullptr ? tactic->params : "";
+  const auto* blob = static_cast<const std::uint8_t*>(tactic->blob);
+  owned.blob.assign(blob, blob + tactic->blob_size);
+  owned.workspace = tactic->workspace;
+  static_cast<std::vector<Tactic>*>(sink->context)->push_back(std::move(owned));
+  return TN_OK;
+}
+
+/// Fits one port to one tensor of the site; "" or why it does not fit.
+std::string fit_port(const SiteDesc& desc, std::size_t tensor, const char* role, bool constant, TnPort* port) {
+  const std::int32_t dtype = desc.dtypes[tensor];
+  if (dtype == TN_DTYPE_NONE) {
+    *port = TnPort{};
+    return "";
+  }
+  if (port->dtype == TN_DTYPE_NONE) {
+    if (!constant) return fmt::format("{} is present, the combo has it absent", role);
+    *port = TnPort{};
+    port->dtype = dtype;
+    port->format = row_format();
+  }
+  if (port->dtype != dtype) {
+    return fmt::format("{} is {}, the combo takes {}", role, dtype_name(dtype), dtype_name(port->dtype));
+  }
+  const TnFormat& format = port->format;
+  if (format.kind == TN_FORMAT_AXES && format.rank != desc.dims[tensor].rank) {
+    return fmt::format("{} has rank {}, format {} has rank {}", role, desc.dims[tensor].rank, format_text(format),
+                       int{format.rank});
+  }
+  if (constant && format.kind != TN_FORMAT_ROW) {
+    return fmt::format("{} is constant, and constants are row-major; pack them in initialize", role);
+  }
+  const std::uint32_t element = static_cast<std::uint32_t>(std::max(1, dtype_bits(dtype) / 8));
+  if (port->alignment > element && format.kind == TN_FORMAT_ROW) {
+    return fmt::format("{} is only promised to be aligned to {} bytes, the combo needs {}", role, element,
+                       port->alignment);
+  }
+  return "";
+}
+
+/// One port per tensor of the site; "" or why the combo does not fit.
+std::string fit_combo(const SiteDesc& desc, Combo* combo) {
+  if (combo->outputs.size() != desc.num_outputs) {
+    return fmt::format("the combo has {} outputs, the node {}", combo->outputs.size(), desc.num_outputs);
+  }
+  if (combo->inputs.size() > desc.num_inputs) combo->inputs.resize(desc.num_inputs);
+  if (combo->inputs.empty() && desc.num_inputs != 0) return "the combo has no input port";
+  while (combo->inputs.size() < desc.num_inputs) combo->inputs.push_back(combo->inputs.back());
+  for (std::size_t i = 0; i < desc.num_inputs; ++i) {
+    const std::string reason = fit_port(desc, i, fmt::format("input {}", i).c_str(), desc.constants[i] != nullptr,
+                                        &combo->inputs[i]);
+    if (!reason.empty()) return reason;
+  }
+  for (std::size_t i = 0; i < desc.num_outputs; ++i) {
+    const std::string reason =
+        fit_port(desc, desc.num_inputs + i, fmt::format("output {}", i).c_str(), false, &combo->outputs[i]);
+    if (!reason.empty()) return reason;
+  }
+  for (const TnAlias& alias : combo->aliases) {
+    if (alias.output >= desc.num_outputs || alias.input >= desc.num_inputs) return "an alias names no such tensor";
+    if (alias.kind == TN_MUST_ALIAS) return "it must run in place, and inputs may still be needed afterwards";
+  }
+  return "";
+}
+
+/// Whether the host could apply the epilogue itself: it evaluates in f32.
+bool host_can_finish(const SiteDesc& desc) {
+  for (std::size_t i = 0; i < desc.epilogues.size(); ++i) {
+    if (!desc.epilogues[i].empty() && desc.dtypes[desc.num_inputs + i] != TN_F32) return false;
+  }
+  return true;
+}
+
+bool source_disabled(std::string_view kernel_name, const std::vector<std::string>& disabled) {
+  for (const std::string& source : disabled) {
+    if (fmt::format(".{}.", kernel_name).find(fmt::format(".{}.", source)) != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// Everything that one kernel answers about a site.
+class Interview {
+ public:
+  Interview(const Site& site, const EnumerateOptions& options, Enumeration* out)
+      : site_(site), options_(options), out_(out) {}
+
+  void ask(const KernelRef& ref) {
+    ref_ = &ref;
+    const TnKernel& kernel = *ref.kernel;
+    if (source_disabled(kernel.name, options_.disabled_sources)) {
+      return decline("", "", "its tactic source is switched off");
+    }
+    if ((kernel.flags & TN_KERNEL_DETERMINISTIC) == 0 && !options_.allow_nondeterministic) {
+      return decline("", "", "it is not deterministic; --allow-nondeterministic lets it take part");
+    }
+    const bool fused = takes_epilogue();
+    if (site_.has_epilogue() && !fused && !host_can_finish(site_.desc())) {
+      return decline("", "", "it does not apply the epilogue, and the host does so only in f32");
+    }
+    const TnSite& view = fused ? site_.abi() : site_.abi_plain();
+    if (kernel.supports != nullptr) {
+      clear_failure();
+      const Status status = take_failure(kernel.supports(ref.host, &kernel, &view), "supports");
+      if (!status.ok()) return decline("", "", status.message());
+    }
+    std::vector<Combo> combos;
+    TnComboSink sink{TN_HEADER(TnComboSink), &combos, &collect_combo};
+    for (std::uint32_t i = 0; i < kernel.num_combos; ++i) collect_combo(&sink, &kernel.combos[i]);
+    if (kernel.more_combos != nullptr) {
+      clear_failure();
+      const Status status = take_failure(kernel.more_combos(ref.host, &kernel, &view, &sink), "more_combos");
+      if (!status.ok()) decline("", "", status.message());
+    }
+    if (combos.empty()) return decline("", "", "it lists no combo for this site");
+    for (Combo& combo : combos) ask_combo(view, fused, std::move(combo));
+  }
+
+ private:
+  void decline(const std::string& combo, const std::string& tactic, const std::string& reason) {
+    out_->declines.push_back({ref_->kernel->name, combo, tactic, reason});
+  }
+
+  bool takes_epilogue() {
+    const TnKernel& kernel = *ref_->kernel;
+    if (!site_.has_epilogue() || kernel.get_interface == nullptr) return false;
+    const auto* epilogue =
+        static_cast<const TnKernelEpilogue*>(kernel.get_interface(&kernel, TN_IFACE_KERNEL_EPILOGUE));
+    if (epilogue == nullptr) return false;
+    clear_failure();
+    const bool accepted = epilogue->accepts(ref_->host, &kernel, &site_.abi()) == TN_OK;
+    clear_failure();
+    return accepted;
+  }
+
+  void ask_combo(const TnSite& view, bool fused, Combo combo) {
+    const TnKernel& kernel = *ref_->kernel;
+    const std::string reason = fit_combo(site_.desc(), &combo);
+    const std::string text = combo.text();
+    if (!reason.empty()) return decline(text, "", reason);
+    std::vector<Tactic> tactics;
+    if (kernel.tactics == nullptr) {
+      tactics.emplace_back();
+    } else {
+      TnTacticSink sink{TN_HEADER(TnTacticSink), &tactics, &collect_tactic};
+      std::vector<TnPort> storage;
+      const TnCombo abi = combo.abi(&storage);
+      clear_failure();
+      const Status status = take_failure(kernel.tactics(ref_->host, &kernel, &view, &abi, &sink), "tactics");
+      if (!status.ok()) return decline(text, "", status.message());
+      if (tactics.empty()) return decline(text, "", "it offers no tactic for this combo");
+    }
+    std::set<std::string> seen;
+    for (Tactic& tactic : tactics) {
+      if (!seen.insert(tactic.params).second) {
+        decline(text, tactic.params, "offered twice; that is a fault of the plugin");
+        continue;
+      }
+      if (tactic.workspace > options_.workspace_limit) {
+        decline(text, tactic.params, fmt::format("needs {} bytes of workspace, the limit is {} (raise --workspace)",
+                                                 tactic.workspace, options_.workspace_limit));
+        continue;
+      }
+      Candidate candidate;
+      candidate.kernel = *ref_;
+      candidate.combo = combo;
+      candidate.combo_text = text;
+      candidate.hash = tactic_hash(kernel.name, tactic.params);
+      candidate.tactic = std::move(tactic);
+      candidate.fused_epilogue = fused;
+      out_->candidates.push_back(std::move(candidate));
+    }
+  }
+
+  const Site& site_;
+  const EnumerateOptions& options_;
+  Enumeration* out_;
+  const KernelRef* ref_ = nullptr;
+};
+
+}  // namespace
+
+std::string Combo::text() const {
+  std::vector<std::string> in, out;
+  for (const TnPort& port : inputs) in.push_back(port_text(port));
+  for (const TnPort& port : outputs) out.push_back(port_text(port));
+  return join(in, ",") + ">" + join(out, ",");
+}
+
+TnCombo Combo::abi(std::vector<TnPort>* storage) const {
+  *storage = inputs;
+  storage->insert(storage->end(), outputs.begin(), outputs.end());
+  return {storage->data(),
+          static_cast<std::uint32_t>(inputs.size()),
+          static_cast<std::uint32_t>(outputs.size()),
+          aliases.data(),
+          static_cast<std::uint32_t>(aliases.size()),
+          0};
+}
+
+Result<Combo> Combo::parse(const std::string& text) {
+  const std::size_t arrow = text.find('>');
+  if (arrow == std::string::npos) {
+    return Status(Code::kInvalid, fmt::format("combo \"{}\" has no '>' between inputs and outputs", text));
+  }
+  Combo combo;
+  const auto read = [&](std::string_view list, std::vector<TnPort>* ports) -> Status {
+    while (!list.empty()) {
+      const std::string_view item = list.substr(0, list.find(','));
+      list.remove_prefix(std::min(list.size(), item.size() + 1));
+      TnPort port{};
+      if (item != "none") {
+        const std::size_t colon = item.find(':');
+        if (colon == std::string_view::npos) {
+          return {Code::kInvalid, fmt::format("combo \"{}\": \"{}\" is not dtype:format", text, item)};
+        }
+        TENON_ASSIGN(port.dtype, parse_dtype(item.substr(0, colon)));
+        TENON_ASSIGN(port.format, parse_format(item.substr(colon + 1)));
+      }
+      ports->push_back(port);
+    }
+    return {};
+  };
+  TENON_RETURN_IF_ERROR(read(std::string_view(text).substr(0, arrow), &combo.inputs));
+  TENON_RETURN_IF_ERROR(read(std::string_view(text).substr(arrow + 1), &combo.outputs));
+  return combo;
+}
+
+TnTactic Tactic::abi() const {
+  return {TN_HEADER(TnTactic), static_cast<std::uint32_t>(blob.size()), params.c_str(), blob.data(), workspace};
+}
+
+std::uint64_t tactic_hash(std::string_view kernel_name, std::string_view params) {
+  const std::uint64_t hash = hash64(fmt::format("{}\n{}", kernel_name, params));
+  return hash == ~0ull ? 0 : hash;
+}
+
+Enumeration enumerate(const Site& site, const Registry& registry, const EnumerateOptions& options) {
+  Enumeration result;
+  Interview interview(site, options, &result);
+  for (const KernelRef& ref : registry.find_kernels(site.desc().op_id, site.device().info().kind)) interview.ask(ref);
+
+  const OpRef op = registry.find_op(site.desc().op_id);
+  if (!op || op.op->reference == nullptr || site.device().info().kind != TN_CPU) return result;
+  Enumeration fallback;
+  Interview(site, options, &fallback).ask(reference_kernel(op));
+  result.declines.insert(result.declines.end(), fallback.declines.begin(), fallback.declines.end());
+  if (fallback.candidates.empty()) return result;
+  if (result.candidates.empty()) {
+    result.candidates = std::move(fallback.candidates);
+  } else {
+    result.fallback = std::move(fallback.candidates.front());
+    result.declines.push_back({result.fallback.kernel.kernel->name, result.fallback.combo_text, "",
+                               "the plain reference runs only where no kernel can"});
+  }
+  return result;
+}
+
+KernelRef find_kernel(const Registry& registry, const std::string& op_id, const std::string& kernel_name) {
+  KernelRef ref = registry.find_kernel(kernel_name);
+  if (ref) return ref;
+  const OpRef op = registry.find_op(op_id);
+  if (!op || op.op->reference == nullptr) return {};
+  ref = reference_kernel(op);
+  return kernel_name == ref.kernel->name ? ref : KernelRef{};
+}
+
+}  // namespace tenon

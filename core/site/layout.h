@@ -1,0 +1,26 @@
+// Where the elements of a tensor lie: index to offset, padding, and plain conversion between formats on the host.
+#pragma once
+
+#include <cstdint>
+
+#include <tenon/plugin/abi.h>
+
+namespace tenon {
+
+/// Elements that a packed tensor occupies, the fill of padded blocks included.
+std::int64_t physical_elements(const TnDims& dims, const TnFormat& format);
+
+/// Offset in elements of a logical index. REQUIRES: tensor.strides are set; the format is ROW or AXES.
+std::int64_t element_offset(const TnTensor& tensor, const std::int64_t* index);
+
+/// Zeroes the fill of padded blocks of a packed tensor whose elements have 1, 2, 4 or 8 bytes.
+void zero_padding(const TnTensor& tensor);
+
+/// Converts between any two formats (not opaque) on the host by plain loops; padding of `to` is zeroed. Same dtype and
+/// dims.
+void reformat_host(const TnTensor& from, const TnTensor& to);
+
+/// Advances a row-major index within `extents`; false after the last one.
+bool next_index(std::int64_t* index, const std::int64_t* extents, int rank);
+
+}  // namespace tenon

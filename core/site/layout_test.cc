@@ -1,0 +1,55 @@
+#include "core/site/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "core/graph/tensor.h"
+
+namespace tenon {
+namespace {
+
+constexpr TnFormat kNhwc = TN_NHWC_INIT;
+constexpr TnFormat kBlocked = TN_NCHW_BLOCKED_INIT(2);
+
+TEST(Layout, RowToNhwcByHand) {
+  // 1 x 2 channels x 1 x 3: row holds channel 0 then channel 1, nhwc interleaves them.
+  const TnDims dims = make_dims({1, 2, 1, 3});
+  std::vector<float> row = {0, 1, 2, 10, 11, 12}, nhwc(6);
+  reformat_host(tensor_view(row.data(), TN_F32, dims, row_format()), tensor_view(nhwc.data(), TN_F32, dims, kNhwc));
+  EXPECT_EQ(nhwc, (std::vector<float>{0, 10, 1, 11, 2, 12}));
+}
+
+TEST(Layout, BlockedFormatsFillTheLastBlockWithZeros) {
+  // 3 channels in blocks of 2: the fourth place of each pixel is fill.
+  const TnDims dims = make_dims({1, 3, 1, 2});
+  std::vector<float> row = {0, 1, 10, 11, 20, 21}, blocked(8, -1), back(6);
+  EXPECT_EQ(physical_elements(dims, kBlocked), 8);
+  const TnTensor row_view = tensor_view(row.data(), TN_F32, dims, row_format());
+  const TnTensor blocked_view = tensor_view(blocked.data(), TN_F32, dims, kBlocked);
+  reformat_host(row_view, blocked_view);
+  EXPECT_EQ(blocked, (std::vector<float>{0, 10, 1, 11, 20, 0, 21, 0}));
+  reformat_host(blocked_view, tensor_view(back.data(), TN_F32, dims, row_format()));
+  EXPECT_EQ(back, row);
+}
+
+TEST(Layout, OffsetsFollowTheCallersStrides) {
+  TnTensor tensor = tensor_view(nullptr, TN_F32, make_dims({2, 3}), row_format());
+  tensor.strides[0] = 100;
+  tensor.strides[1] = 7;
+  const std::int64_t index[] = {1, 2};
+  EXPECT_EQ(element_offset(tensor, index), 114);
+}
+
+TEST(Layout, ScalarsAndEmptyTensorsConvert) {
+  float from = 3, to = 0;
+  reformat_host(tensor_view(&from, TN_F32, make_dims({}), row_format()),
+                tensor_view(&to, TN_F32, make_dims({}), row_format()));
+  EXPECT_EQ(to, 3);
+  reformat_host(tensor_view(nullptr, TN_F32, make_dims({0, 3}), row_format()),
+                tensor_view(nullptr, TN_F32, make_dims({0, 3}), row_format()));
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,102 @@
+#include "core/site/site.h"
+
+#include <fmt/format.h>
+
+namespace tenon {
+namespace {
+
+std::string tensor_text(const SiteDesc& desc, std::size_t i) {
+  if (desc.dtypes[i] == TN_DTYPE_NONE) return "none";
+  const bool constant = i < desc.num_inputs && desc.constants[i] != nullptr;
+  return dtype_name(desc.dtypes[i]) + dims_text(desc.dims[i]) + (constant ? "const" : "");
+}
+
+std::string describe(const SiteDesc& desc, const DeviceInfo& device) {
+  std::string text = fmt::format("op={} attrs={{{}}} in=", desc.op_id, desc.attrs.text());
+  for (std::size_t i = 0; i < desc.dims.size(); ++i) {
+    if (i == desc.num_inputs) text += " out=";
+    text += tensor_text(desc, i) + ";";
+  }
+  for (std::size_t i = 0; i < desc.epilogues.size(); ++i) {
+    if (!desc.epilogues[i].empty()) text += fmt::format(" epilogue{}={}", i, desc.epilogues[i].text());
+  }
+  return text + fmt::format(" flags={} device={}", desc.flags, device.signature);
+}
+
+}  // namespace
+
+SiteDesc describe_site(const Graph& graph, NodeId id, std::uint32_t flags) {
+  const Node& node = graph.node(id);
+  SiteDesc desc;
+  desc.op_id = node.op_id();
+  desc.attrs = node.attrs;
+  desc.num_inputs = static_cast<std::uint32_t>(node.inputs.size());
+  desc.num_outputs = static_cast<std::uint32_t>(node.outputs.size());
+  desc.epilogues = node.epilogues;
+  desc.flags = flags;
+  for (const ValueId input : node.inputs) {
+    const bool absent = input == kNoId;
+    desc.dims.push_back(absent ? TnDims{} : graph.value(input).dims);
+    desc.dtypes.push_back(absent ? static_cast<std::int32_t>(TN_DTYPE_NONE) : graph.value(input).dtype);
+    desc.constants.push_back(absent ? nullptr : graph.value(input).constant);
+  }
+  for (const ValueId output : node.outputs) {
+    desc.dims.push_back(graph.value(output).dims);
+    desc.dtypes.push_back(graph.value(output).dtype);
+  }
+  return desc;
+}
+
+std::shared_ptr<const Site> Site::create(SiteDesc desc, const Device& device) {
+  std::shared_ptr<Site> site(new Site);
+  site->desc_ = std::move(desc);
+  site->device_ = &device;
+  const SiteDesc& own = site->desc_;
+  site->text_ = describe(own, device.info());
+
+  for (std::size_t i = 0; i < own.dims.size(); ++i) {
+    // The caller's own memory is only promised to be aligned to its elements.
+    const int bytes = dtype_bits(own.dtypes[i]) / 8;
+    site->alignments_.push_back(static_cast<std::uint32_t>(bytes > 0 ? bytes : 1));
+  }
+  for (std::uint32_t i = 0; i < own.num_inputs; ++i) {
+    TnTensor tensor = own.constants[i] != nullptr ? own.constants[i]->view() : TnTensor{};
+    if (own.constants[i] == nullptr) {
+      tensor.dtype = own.dtypes[i];
+      tensor.dims = own.dims[i];
+      tensor.format = row_format();
+      packed_strides(tensor.dims, tensor.format, tensor.strides);
+    }
+    site->constants_.push_back(tensor);
+  }
+  bool any_epilogue = false;
+  site->expressions_.reserve(own.epilogues.size());
+  for (const Expression& epilogue : own.epilogues) {
+    site->expressions_.push_back(epilogue.abi());
+    site->epilogues_.push_back(epilogue.empty() ? nullptr : &site->expressions_.back());
+    any_epilogue = any_epilogue || !epilogue.empty();
+  }
+
+  TnSite& abi = site->abi_;
+  abi.struct_size = TN_HEADER(TnSite);
+  abi.flags = own.flags;
+  abi.num_inputs = own.num_inputs;
+  abi.num_outputs = own.num_outputs;
+  abi.op_id = own.op_id.c_str();
+  abi.attrs = &own.attrs;
+  abi.min_dims = abi.opt_dims = abi.max_dims = own.dims.data();
+  abi.dtypes = own.dtypes.data();
+  abi.alignments = site->alignments_.data();
+  abi.constants = site->constants_.data();
+  abi.used_outputs = own.num_outputs >= 64 ? ~0ull : (1ull << own.num_outputs) - 1;
+  abi.device = &device.abi();
+  site->abi_plain_ = abi;
+  if (any_epilogue) abi.epilogues = site->epilogues_.data();
+  return site;
+}
+
+Hash128 Site::key(const std::string& layer) const {
+  return hash128(layer.empty() ? text_ : fmt::format("{} layer={}", text_, layer));
+}
+
+}  // namespace tenon
