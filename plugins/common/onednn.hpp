@@ -1,0 +1,251 @@
+// oneDNN for the adapters: descriptions, post-ops, choice of an implementation, execution. This is the one file that knows
+// the differences between oneDNN 2.6 and 3.x (see onednn_make.hpp for the makers of primitive descriptions).
+//
+// Use: make a primitive_desc; list onednn_impls() as tactics; in configure, make it again and select_impl() the recorded
+// one; create a Primitive; execute() from any number of threads at once, each with its own scratchpad.
+#ifndef TENON_PLUGINS_COMMON_ONEDNN_HPP_
+#define TENON_PLUGINS_COMMON_ONEDNN_HPP_
+
+#include <omp.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <tenon/sdk/expressions.hpp>
+#include <tenon/sdk/plugin_base.hpp>
+
+namespace tenon::plugins {
+
+// Makes oneDNN use `threads` threads of the calling thread's OpenMP team while it lives.
+class OnednnThreads {
+ public:
+  explicit OnednnThreads(int threads) : before_(omp_get_max_threads()) {
+    if (threads != before_) omp_set_num_threads(threads);
+  }
+  OnednnThreads(const OnednnThreads&) = delete;
+  OnednnThreads& operator=(const OnednnThreads&) = delete;
+  ~OnednnThreads() {
+    if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
+  }
+
+ private:
+  int before_;
+};
+
+// Cheap: engines of the same kind and index share oneDNN's cache of generated code.
+inline dnnl::engine onednn_engine() { return dnnl::engine(dnnl::engine::kind::cpu, 0); }
+
+// Declined for types that oneDNN does not have.
+inline dnnl::memory::data_type onednn_type(int32_t dtype) {
+  switch (dtype) {
+    case TN_F32: return dnnl::memory::data_type::f32;
+    case TN_F16: return dnnl::memory::data_type::f16;
+    case TN_BF16: return dnnl::memory::data_type::bf16;
+    case TN_I32: return dnnl::memory::data_type::s32;
+    case TN_I8: return dnnl::memory::data_type::s8;
+    case TN_U8: return dnnl::memory::data_type::u8;
+    default: throw Declined(text("oneDNN has no type for ", dtype_name(dtype)));
+  }
+}
+
+inline dnnl::memory::dims onednn_dims(const Dims& dims) { return dnnl::memory::dims(dims.begin(), dims.end()); }
+
+// A packed row-major tensor.
+inline dnnl::memory::desc onednn_row(int32_t dtype, const Dims& dims) {
+  int64_t strides[TN_MAX_RANK] = {};
+  row_strides(dims, strides);
+  return {onednn_dims(dims), onednn_type(dtype), dnnl::memory::dims(strides, strides + dims.rank)};
+}
+
+// A packed tensor in one of row, nhwc, nchw8c and nchw16c; Declined for other formats.
+inline dnnl::memory::desc onednn_desc(int32_t dtype, const Dims& dims, const TnFormat& format) {
+  if (is_row(format)) return onednn_row(dtype, dims);
+  using Tag = dnnl::memory::format_tag;
+  if (dims.rank == 4) {
+    const int block = channel_block(format);
+    const Tag tag = is_nhwc(format) ? Tag::nhwc : block == 8 ? Tag::nChw8c : block == 16 ? Tag::nChw16c : Tag::undef;
+    if (tag != Tag::undef) return {onednn_dims(dims), onednn_type(dtype), tag};
+  }
+  throw Declined("expected the format row, nhwc, nchw8c or nchw16c");
+}
+
+// The layout that oneDNN prefers, for constants that are reordered once.
+inline dnnl::memory::desc onednn_any(int32_t dtype, const Dims& dims) {
+  return {onednn_dims(dims), onednn_type(dtype), dnnl::memory::format_tag::any};
+}
+
+// Appends one activation; Declined if oneDNN has no such function.
+inline void append_activation(dnnl::post_ops& ops, const Activation& activation) {
+  using Algorithm = dnnl::algorithm;
+  const auto append = [&](Algorithm algorithm, double alpha, double beta) {
+#if DNNL_VERSION_MAJOR >= 3
+    ops.append_eltwise(algorithm, static_cast<float>(alpha), static_cast<float>(beta));
+#else
+    ops.append_eltwise(1.0f, algorithm, static_cast<float>(alpha), static_cast<float>(beta));
+#endif
+  };
+  switch (activation.kind) {
+    case ActivationKind::kIdentity: return;
+    case ActivationKind::kRelu: return append(Algorithm::eltwise_relu, 0.0, 0.0);
+    case ActivationKind::kLeaky: return append(Algorithm::eltwise_relu, activation.alpha, 0.0);
+    case ActivationKind::kClip: return append(Algorithm::eltwise_clip, activation.alpha, activation.beta);
+    case ActivationKind::kLogistic: return append(Algorithm::eltwise_logistic, 0.0, 0.0);
+    case ActivationKind::kTanh: return append(Algorithm::eltwise_tanh, 0.0, 0.0);
+    case ActivationKind::kSwish: return append(Algorithm::eltwise_swish, 1.0, 0.0);
+    case ActivationKind::kElu: return append(Algorithm::eltwise_elu, activation.alpha, 0.0);
+    case ActivationKind::kMish: return append(Algorithm::eltwise_mish, 0.0, 0.0);
+#if DNNL_VERSION_MAJOR >= 3
+    case ActivationKind::kHardSwish: return append(Algorithm::eltwise_hardswish, 1.0 / 6.0, 0.5);
+#else
+    case ActivationKind::kHardSwish: return append(Algorithm::eltwise_hardswish, 0.0, 0.0);
+#endif
+  }
+}
+
+// A binary step of an epilogue: the n-th post-op reads extra operand `extra`.
+struct OnednnOperand {
+  int post_op;
+  int extra;
+  dnnl::memory::desc desc;
+};
+
+// The epilogue of output 0 as post-ops, and the operands that they read. `extra_format` is the format of the extra
+// operands. Declined if the epilogue has a form that oneDNN lacks.
+inline dnnl::post_ops onednn_post_ops(const Site& site, const TnFormat& extra_format,
+                                      std::vector<OnednnOperand>* operands) {
+  dnnl::post_ops ops;
+  const auto steps = match_epilogue(site.epilogue(0));
+  if (!steps) throw Declined("the epilogue is no chain of activations and binary operations");
+  for (const EpilogueStep& step : *steps) {
+    if (step.kind == EpilogueStep::Kind::kActivation) {
+      append_activation(ops, step.activation);
+      continue;
+    }
+    const int extra = static_cast<int>(step.operand) - 1;
+    const Dims dims = site.extra_dims(extra);
+    if (dims.rank != site.output_dims(0).rank) throw Declined("an operand of the epilogue has another rank");
+    const dnnl::memory::desc desc = onednn_desc(site.extra_dtype(extra), dims, extra_format);
+    operands->push_back({ops.len(), extra, desc});
+    switch (step.kind) {
+      case EpilogueStep::Kind::kAdd: ops.append_binary(dnnl::algorithm::binary_add, desc); break;
+      case EpilogueStep::Kind::kSub: ops.append_binary(dnnl::algorithm::binary_sub, desc); break;
+      case EpilogueStep::Kind::kMul: ops.append_binary(dnnl::algorithm::binary_mul, desc); break;
+      case EpilogueStep::Kind::kDiv: ops.append_binary(dnnl::algorithm::binary_div, desc); break;
+      case EpilogueStep::Kind::kActivation: break;
+    }
+  }
+  return ops;
+}
+
+// Scratch memory comes from the caller.
+inline dnnl::primitive_attr onednn_attr(const dnnl::post_ops& ops = {}) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attr.set_post_ops(ops);
+  return attr;
+}
+
+inline uint64_t onednn_scratchpad(const dnnl::primitive_desc_base& desc) { return desc.scratchpad_desc().get_size(); }
+
+struct OnednnImpl {
+  std::string name;  // oneDNN's own, such as "brgemm:avx512_core"
+  uint64_t workspace;
+};
+
+// The implementations that oneDNN offers, in its order, each name once, without its slow reference ones.
+// Consumes the iteration state of `desc`.
+template <class Desc>
+std::vector<OnednnImpl> onednn_impls(Desc desc) {
+  std::vector<OnednnImpl> impls;
+  do {
+    const std::string name = desc.impl_info_str();
+    const bool known = std::any_of(impls.begin(), impls.end(), [&](const OnednnImpl& impl) { return impl.name == name; });
+    if (!known && name.compare(0, 3, "ref") != 0) impls.push_back({name, onednn_scratchpad(desc)});
+  } while (desc.next_impl());
+  if (impls.empty()) throw Declined("oneDNN has only its plain reference for this site");
+  return impls;
+}
+
+// Moves `desc` to the first implementation of that name. Declined if there is none (any more).
+template <class Desc>
+void select_impl(Desc* desc, const std::string& name) {
+  while (desc->impl_info_str() != name) {
+    if (!desc->next_impl()) throw Declined(text("oneDNN ", DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR,
+                                               " offers no implementation '", name, "' for this site"));
+  }
+}
+
+// Lists the implementations of `desc` as tactics "impl=<name>".
+template <class Desc>
+void add_onednn_tactics(Desc desc, Tactics& tactics) {
+  for (const OnednnImpl& impl : onednn_impls(std::move(desc))) tactics.add("impl=" + impl.name, impl.workspace);
+}
+
+// Runs `body`, turning oneDNN's "cannot do that" into Declined; other failures of oneDNN keep their text.
+template <class Body>
+auto onednn_or_decline(Body&& body) {
+  try {
+    return body();
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) {
+      throw Declined(text("oneDNN: ", error.what()));
+    }
+    throw;
+  }
+}
+
+// One argument of an execution.
+struct OnednnArg {
+  int number;  // DNNL_ARG_*
+  const dnnl::memory::desc* desc;
+  const void* data;
+};
+
+// A created primitive. execute is [run]: any number of threads at once.
+class OnednnPrimitive {
+ public:
+  OnednnPrimitive() = default;
+  explicit OnednnPrimitive(const dnnl::primitive_desc& desc)
+      : engine_(onednn_engine()), scratchpad_(desc.scratchpad_desc()), primitive_(desc) {}
+
+  // Blocks until the work is done. `scratchpad` holds onednn_scratchpad() bytes.
+  void execute(int threads, std::initializer_list<OnednnArg> args, void* scratchpad,
+               const std::vector<OnednnArg>& more = {}) const {
+    const OnednnThreads scope(threads);
+    std::unordered_map<int, dnnl::memory> memories;
+    for (const OnednnArg& arg : args) add(arg, &memories);
+    for (const OnednnArg& arg : more) add(arg, &memories);
+    if (scratchpad_.get_size() > 0) add({DNNL_ARG_SCRATCHPAD, &scratchpad_, scratchpad}, &memories);
+    dnnl::stream stream(engine_);
+    primitive_.execute(stream, memories);
+    stream.wait();
+  }
+
+ private:
+  void add(const OnednnArg& arg, std::unordered_map<int, dnnl::memory>* memories) const {
+    memories->emplace(arg.number, dnnl::memory(*arg.desc, engine_, const_cast<void*>(arg.data)));
+  }
+  dnnl::engine engine_;
+  dnnl::memory::desc scratchpad_;
+  dnnl::primitive primitive_;
+};
+
+// Copies a constant from one layout to another, as initialize does with weights.
+inline void onednn_reorder(const dnnl::memory::desc& from, const void* source, const dnnl::memory::desc& to,
+                           void* destination, int threads) {
+  const OnednnThreads scope(threads);
+  const dnnl::engine engine = onednn_engine();
+  dnnl::memory input(from, engine, const_cast<void*>(source));
+  dnnl::memory output(to, engine, destination);
+  dnnl::stream stream(engine);
+  dnnl::reorder(input, output).execute(stream, input, output);
+  stream.wait();
+}
+
+}  // namespace tenon::plugins
+
+#endif  // TENON_PLUGINS_COMMON_ONEDNN_HPP_
