@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tenon/status.hpp>
@@ -77,8 +78,11 @@ class TimingCache {
   static Result<std::shared_ptr<TimingCache>> load(const std::filesystem::path& path, std::string device_signature,
                                                    Logger& logger, bool strict = false);
   /// Merges with what is on disk and replaces the file: lock file `path.lock`, temporary file, fsync, rename. Entries
-  /// of this cache win; entries that others added meanwhile are kept, entries that erase took away stay away. A stale
-  /// lock is taken over after a bounded time; temporary files of dead writers are removed.
+  /// of this cache win, but those that it only loaded from `path` yield to later edits of the file, and a quarantine on
+  /// disk stays unless this cache knew of it and measured again. Entries that others added meanwhile are kept, entries
+  /// that erase or reset took away stay away. The lock dies with its holder, so none is ever stale; a living holder is
+  /// waited for at most 10 s, then kIo names it. Temporary files of dead writers are removed. kVersion, and the file
+  /// stays, if it is of another format version.
   Status save(const std::filesystem::path& path, Logger& logger) const;
 
   /// The file's text: header, choices by key, measurements by key/kernel/combo/tactic, then lines of unknown kinds as
@@ -92,9 +96,12 @@ class TimingCache {
   /// Absent key: false. NaN time: deletes the choice, true. Valid value: overwrites tactic and time, true. Else false.
   /// A tactic that a measurement of the key knows also sets kernel, combo and params; another one clears them.
   bool update(Hash128 key, CacheValue value);
-  /// Takes over the other's entries; own ones win. Another format version: false. Entries for foreign devices are taken
-  /// only with `ignore_mismatch`; without it a cache that has any is refused with false.
+  /// Takes over the other's entries; own ones win. Entries for foreign devices are taken only with `ignore_mismatch`;
+  /// without it a cache that has any is refused with false. (Another format version never gets this far: parse and load
+  /// refuse it.)
   bool combine(const TimingCache& other, bool ignore_mismatch);
+  /// Choices that name a device other than `device_signature`; with "" (no device known) there are none.
+  std::size_t foreign_choices(std::string_view device_signature) const;
   void reset();
   // --- beyond it ---
   void insert(const CacheChoice& choice);
@@ -109,23 +116,29 @@ class TimingCache {
   void record(const CacheMeasurement& measurement);  ///< replaces the one of equal key, combo, kernel and tactic
   std::string device_signature() const;
 
+  struct Impl;  ///< core/tuner/timing_cache_impl.h
+
  private:
-  struct Impl;
   std::shared_ptr<Impl> impl_;
 };
 
-/// The crash journal of a cache file: one synced line before each tactic that was never tried, removed after it.
+/// The crash journal of a cache file: one synced line before each tactic that was never tried, removed after it. Any number
+/// of processes share the file; a line names its process, so that load can tell the dead ones.
+///
+/// Thread rule: one thread; every Tuner has its own.
 class CrashJournal {
  public:
   /// `path` empty: does nothing.
-  explicit CrashJournal(std::filesystem::path path);
-  ~CrashJournal();
-  Status begin(const CacheMeasurement& about_to_try);
+  explicit CrashJournal(std::filesystem::path path) : path_(std::move(path)) {}
+  ~CrashJournal() { end(); }
+  CrashJournal(const CrashJournal&) = delete;
+  CrashJournal& operator=(const CrashJournal&) = delete;
+  Status begin(const CacheMeasurement& about_to_try);  ///< ends the one before
   void end();
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  std::string line_;  ///< in the file now; empty: none
 };
 
 }  // namespace tenon

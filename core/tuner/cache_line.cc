@@ -1,0 +1,130 @@
+#include "core/tuner/cache_line.h"
+
+#include <cmath>
+#include <limits>
+
+namespace tenon {
+namespace {
+
+constexpr const char* kHeaderWord = "tenon_timing_cache";
+
+const char* kind_word(CacheMeasurement::Kind kind) {
+  switch (kind) {
+    case CacheMeasurement::Kind::kMeasured: return "measured";
+    case CacheMeasurement::Kind::kRejected: return "rejected";
+    case CacheMeasurement::Kind::kQuarantined: return "quarantined";
+  }
+  return "measured";
+}
+
+/// The first field names the kind; a line whose fields another program sorted is known by the field that holds the key.
+std::string kind_of(const std::vector<FlowField>& fields) {
+  if (fields.front().name == kHeaderWord) return kHeaderWord;
+  for (const FlowField& field : fields) {
+    for (const char* kind : {"choice", "measured", "rejected", "quarantined"}) {
+      if (field.name == kind && (&field == &fields.front() || parse_hash128(field.value.value_or("")))) return kind;
+    }
+  }
+  return fields.front().name;
+}
+
+Result<CacheLine> read_choice(FlowReader* reader, std::vector<std::string>* unknown) {
+  CacheChoice choice;
+  reader->take("choice", &choice.key);
+  reader->take("layer", &choice.layer);
+  reader->take("op", &choice.op);
+  reader->take("device", &choice.device);
+  reader->take("combo", &choice.combo);
+  reader->take("kernel", &choice.kernel);
+  reader->take("tactic", &choice.tactic);
+  reader->take("params", &choice.params);
+  reader->take("ms", &choice.ms);
+  reader->take("pinned", &choice.pinned);
+  if (choice.tactic == ~0ull) reader->fail("'tactic' is 0xffffffffffffffff, which means \"invalid\"");
+  TENON_RETURN_IF_ERROR(reader->finish(unknown));
+  return CacheLine(choice);
+}
+
+Result<CacheLine> read_measurement(CacheMeasurement::Kind kind, FlowReader* reader, std::vector<std::string>* unknown) {
+  CacheMeasurement measurement;
+  measurement.kind = kind;
+  reader->take(kind_word(kind), &measurement.key);
+  read_candidate(reader, &measurement);
+  if (kind == CacheMeasurement::Kind::kMeasured) {
+    reader->require("ms");
+    reader->take("ms", &measurement.ms);
+    if (!std::isfinite(measurement.ms) || measurement.ms < 0) reader->fail("'ms' is no time");
+  } else {
+    reader->take("reason", &measurement.reason);
+  }
+  TENON_RETURN_IF_ERROR(reader->finish(unknown));
+  return CacheLine(measurement);
+}
+
+}  // namespace
+
+void write_candidate(const CacheMeasurement& measurement, FlowWriter* writer) {
+  writer->add_quoted("combo", measurement.combo).add_name("kernel", measurement.kernel);
+  writer->add_number("revision", measurement.revision);
+  if (!measurement.build.empty()) writer->add_quoted("build", measurement.build);
+  writer->add("tactic", measurement.tactic).add_quoted("params", measurement.params);
+}
+
+void read_candidate(FlowReader* reader, CacheMeasurement* measurement) {
+  std::int64_t revision = 0;
+  reader->require("combo");
+  reader->take("combo", &measurement->combo);
+  reader->require("kernel");
+  reader->take("kernel", &measurement->kernel);
+  reader->take_number("revision", &revision);
+  reader->take("build", &measurement->build);
+  reader->take("tactic", &measurement->tactic);
+  reader->take("params", &measurement->params);
+  if (revision < 0 || revision > std::numeric_limits<std::uint32_t>::max()) {
+    reader->fail("'revision' is out of range");
+  }
+  measurement->revision = static_cast<std::uint32_t>(revision);
+}
+
+Result<CacheLine> parse_cache_line(std::string_view line, std::vector<std::string>* unknown) {
+  TENON_ASSIGN(const std::vector<FlowField> fields, parse_flow_line(line));
+  FlowReader reader(fields);
+  const std::string kind = kind_of(fields);
+  if (kind == kHeaderWord) {
+    CacheHeader header;
+    reader.take_number(kHeaderWord, &header.version);
+    TENON_RETURN_IF_ERROR(reader.finish(unknown));
+    return CacheLine(header);
+  }
+  if (kind == "choice") return read_choice(&reader, unknown);
+  for (const auto measured : {CacheMeasurement::Kind::kMeasured, CacheMeasurement::Kind::kRejected,
+                              CacheMeasurement::Kind::kQuarantined}) {
+    if (kind == kind_word(measured)) return read_measurement(measured, &reader, unknown);
+  }
+  return CacheLine(OtherLine{std::string(line)});
+}
+
+std::string header_line() { return FlowWriter().add_number(kHeaderWord, kCacheFormatVersion).line(); }
+
+std::string cache_line(const CacheChoice& choice) {
+  FlowWriter writer;
+  writer.add("choice", choice.key).add_name("layer", choice.layer).add_name("op", choice.op);
+  if (!choice.device.empty()) writer.add_quoted("device", choice.device);
+  writer.add_quoted("combo", choice.combo).add_name("kernel", choice.kernel).add("tactic", choice.tactic);
+  writer.add_quoted("params", choice.params).add("ms", choice.ms).add_bool("pinned", choice.pinned);
+  return writer.line();
+}
+
+std::string cache_line(const CacheMeasurement& measurement) {
+  FlowWriter writer;
+  writer.add(kind_word(measurement.kind), measurement.key);
+  write_candidate(measurement, &writer);
+  if (measurement.kind == CacheMeasurement::Kind::kMeasured) {
+    writer.add("ms", measurement.ms);
+  } else {
+    writer.add_quoted("reason", measurement.reason);
+  }
+  return writer.line();
+}
+
+}  // namespace tenon
