@@ -3,16 +3,18 @@
 // Thread rule: a Graph is a value used by one thread at a time; const use may be shared.
 #pragma once
 
+#include <tenon/plugin/graph.h>
+#include <tenon/plugin/op.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include <tenon/plugin/graph.h>
-#include <tenon/plugin/op.h>
 #include <tenon/status.hpp>
+#include <utility>
+#include <vector>
 
 #include "core/graph/attributes.h"
 #include "core/graph/expression.h"
@@ -46,7 +48,7 @@ struct Value {
   std::string name;
   std::int32_t dtype = TN_DTYPE_NONE;
   TnDims dims{};
-  NodeId producer = kNoId;                     ///< kNoId: a graph input or a constant
+  NodeId producer = kNoId;  ///< kNoId: a graph input or a constant
   std::uint32_t producer_output = 0;
   std::shared_ptr<const HostTensor> constant;  ///< contents, if known at build time
   bool alive = true;
@@ -56,11 +58,13 @@ struct Node {
   std::string name;
   OpRef op;
   Attrs attrs;
-  std::vector<ValueId> inputs;   ///< kNoId: an optional input that is absent
+  std::vector<ValueId> inputs;  ///< kNoId: an optional input that is absent; at least as many as the op has ports
   std::vector<ValueId> outputs;
   std::vector<Expression> epilogues;  ///< one per output, or empty: expressions applied to the results
-  std::vector<std::string> members;   ///< names of the nodes this one was fused from, in topological order; at least its own
+  std::vector<std::string>
+      members;  ///< names of the nodes this one was fused from, in topological order; at least its own
   bool alive = true;
+  bool auto_named = false;  ///< the graph made up the name; fusion may replace it
 
   std::string op_id() const { return op.op->id; }
 };
@@ -77,15 +81,17 @@ class Graph {
   /// `name` may be empty: named "const" and a number.
   Result<ValueId> add_constant(const std::string& name, std::shared_ptr<const HostTensor> tensor);
   /// Checks ports and attributes against the op's schema and infers the outputs. An empty `name` gives
-  /// "<op>_<number>"; empty output names give "<node>" for one output and "<node>:<i>" for more. Errors name node, op id
-  /// and the offending value.
+  /// "<op>_<number>"; empty output names give "<node>" for one output and "<node>:<i>" for more. Errors name node, op
+  /// id and the offending value.
   Result<NodeId> add_node(std::string_view op_id, const std::string& name, Attrs attrs, std::vector<ValueId> inputs,
                           std::uint32_t num_outputs, const std::vector<std::string>& output_names = {});
   Status add_output(ValueId value);
   /// Takes a value off the list of graph outputs.
   void clear_outputs() { outputs_.clear(); }
-  /// Every use of `from`, as input or graph output, becomes `to`; a graph output keeps its name.
+  /// Every use of `from`, as input or graph output, becomes `to`; a graph output keeps its name. kInvalid if dtype or
+  /// dims differ, if `to` is computed from `from`, or if a graph output would become another graph output or an input.
   Status replace(ValueId from, ValueId to);
+  /// The contents of a value that are known; null forgets them. REQUIRES: dtype and dims are those of the value.
   void set_constant(ValueId value, std::shared_ptr<const HostTensor> tensor);
   /// Removes a node; its outputs must have no users.
   Status remove_node(NodeId node);
@@ -93,9 +99,18 @@ class Graph {
   int remove_dead();
   void set_metadata(const std::string& key, const std::string& text) { metadata_[key] = text; }
 
+  // --- rewriting by rules ---
+  /// From here on every change by add_*, replace and set_metadata can be taken back, and new nodes and values may take
+  /// the names of `matched` nodes and their outputs, which are about to go.
+  void begin_rewrite(const std::vector<NodeId>& matched);
+  /// Keeps the changes. The caller removes or renames nodes whose names occur twice.
+  void commit_rewrite() { journal_.reset(); }
+  /// Takes everything back that happened since begin_rewrite.
+  void rollback_rewrite();
+
   // --- reading ---
-  const std::vector<Node>& nodes() const { return nodes_; }    ///< by id, dead ones included
-  const std::vector<Value>& values() const { return values_; } ///< by id, dead ones included
+  const std::vector<Node>& nodes() const { return nodes_; }     ///< by id, dead ones included
+  const std::vector<Value>& values() const { return values_; }  ///< by id, dead ones included
   const Node& node(NodeId id) const { return nodes_[id]; }
   Node& node(NodeId id) { return nodes_[id]; }
   const Value& value(ValueId id) const { return values_[id]; }
@@ -126,7 +141,32 @@ class Graph {
   static const Graph* from(const TnGraph* handle) { return reinterpret_cast<const Graph*>(handle); }
 
  private:
+  /// What rollback_rewrite needs: sizes and lists as they were, and each input and name that was overwritten.
+  struct Journal {
+    std::vector<NodeId> matched;
+    std::size_t num_nodes = 0;
+    std::size_t num_values = 0;
+    std::vector<ValueId> inputs;
+    std::vector<ValueId> outputs;
+    std::map<std::string, std::string> metadata;
+    std::vector<std::pair<NodeId, std::vector<ValueId>>> node_inputs;
+    std::vector<std::pair<ValueId, std::string>> value_names;
+  };
+
+  bool leaving(NodeId node) const;
+  bool value_name_taken(std::string_view name) const;
+  bool node_name_taken(std::string_view name) const;
   std::string unique_value_name(const std::string& wanted) const;
+  std::string unique_node_name(std::string_view op_id) const;
+  Status check_value_id(ValueId value, const char* what) const;
+  Status check_ports(const std::string& owner, const TnOp& op, std::vector<ValueId>* inputs,
+                     std::uint32_t num_outputs) const;
+  /// Asks the op for dims and dtypes of the outputs; writes one tensor without data per output.
+  Status infer_outputs(const std::string& owner, const OpRef& op, const Attrs& attrs,
+                       const std::vector<ValueId>& inputs, std::vector<TnTensor>* outputs) const;
+  bool depends_on(ValueId value, ValueId ancestor) const;
+  Status verify_values() const;
+  Status verify_nodes() const;
 
   std::shared_ptr<const OpSource> ops_;
   std::vector<Node> nodes_;
@@ -134,6 +174,7 @@ class Graph {
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
   std::map<std::string, std::string> metadata_;
+  std::optional<Journal> journal_;
 };
 
 /// The table behind TnHost.graph. Failures are recorded with record_failure.

@@ -1,14 +1,14 @@
 // Passes over a Graph: constant folding through op references, fusion rules by text pattern, epilogue absorption.
 #pragma once
 
+#include <tenon/plugin/fusion.h>
+
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
-
-#include <tenon/plugin/fusion.h>
 #include <tenon/status.hpp>
+#include <vector>
 
 #include "core/base/logger.h"
 #include "core/graph/graph.h"
@@ -29,7 +29,7 @@ class Pattern {
  public:
   /// kInvalid gives column and what was expected there.
   static Result<Pattern> parse(const std::string& text);
-  /// Tries the pattern with its root at `node`.
+  /// Tries the pattern with its root at `node`. Nodes that carry an epilogue never match: a rule would lose it.
   bool match(const Graph& graph, NodeId node, class Match* out) const;
   const std::vector<std::string>& root_ops() const;
 
@@ -38,7 +38,7 @@ class Pattern {
   std::shared_ptr<const Term> root_;
 };
 
-/// What a pattern bound: nodes in pattern order, values by name.
+/// What a pattern bound: nodes in pattern order (kNoId in an absent optional part), values by name.
 class Match {
  public:
   std::vector<NodeId> nodes;
@@ -57,19 +57,28 @@ struct FusionRef {
 
 struct FusionOptions {
   std::set<std::string> disabled;  ///< rule ids
-  /// Names of nodes that no rule may merge with another such node (editable timing caches).
+  /// No rule may merge two nodes that each have a choice of their own, which are those of ops that are not
+  /// TN_OP_ELEMENTWISE (editable timing caches).
   bool keep_choices_apart = false;
-  int max_applications = 100000;   ///< beyond it, rules that undo each other are taken for a cycle
+  int max_applications = 100000;  ///< beyond it, rules that undo each other are taken for a cycle
 };
 
 /// Applies the ALWAYS rules until none matches: by priority (higher first), then id. Counts per rule id. A rewrite that
-/// fails or changes dims is rolled back and logged with the rule's name. A cycle is an error naming both rules.
+/// fails or changes dims is rolled back and logged with the rule's name. A cycle is an error naming both rules; the
+/// graph is valid then, but half rewritten. The node that takes the root's place has the members of all matched nodes,
+/// and is called by them joined with '+' unless the rewrite gave it a name that no matched node has.
 Result<std::map<std::string, int>> apply_always_rules(Graph* graph, const std::vector<FusionRef>& rules,
                                                       const FusionOptions& options, Logger& logger);
 
+/// What a pointwise node computes, over its inputs; its own epilogue is not part of it. kDeclined with the reason if
+/// its op does not say (tenon.op.expression/1).
+Result<Expression> describe_expression(const Graph& graph, NodeId node);
+
 /// Moves pointwise ops with one input (tenon.op.expression/1) into the epilogue of the node that produces it, where
-/// that value has one user, is no graph output, and the producer is not pointwise itself. Names join with '+'. Returns
-/// how many were moved. `eligible(node)` says whether a producer may take one.
+/// that value has one user, is no graph output, and the producer is not pointwise itself. Further inputs may be
+/// constants of one element, which become part of the expression. Dtype (f32, f16, bf16) and dims must stay the same.
+/// The result keeps the name of the moved op's output. Names join with '+'. Returns how many were moved.
+/// `eligible(node)` says whether a producer may take one; NULL: each.
 int absorb_epilogues(Graph* graph, bool (*eligible)(const Graph&, NodeId, void*), void* context);
 
 }  // namespace tenon

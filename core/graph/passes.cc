@@ -1,0 +1,183 @@
+// Evaluation of a node by its op's reference, and the folding of constants that follows from it.
+
+#include "core/graph/passes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/failure.h"
+#include "core/graph/convert.h"
+
+namespace tenon {
+namespace {
+
+using Buffer = std::shared_ptr<unsigned char[]>;
+
+bool is_small_float(std::int32_t dtype) { return dtype == TN_F16 || dtype == TN_BF16; }
+
+/// What the reference sees for a dtype: f16 and bf16 arrive as f32.
+Result<std::int32_t> reference_dtype(std::int32_t dtype) {
+  if (is_small_float(dtype)) return std::int32_t{TN_F32};
+  switch (dtype) {
+    case TN_F32:
+    case TN_F64:
+    case TN_BOOL:
+    case TN_U8:
+    case TN_I8:
+    case TN_U16:
+    case TN_I16:
+    case TN_U32:
+    case TN_I32:
+    case TN_U64:
+    case TN_I64:
+      return dtype;
+    default:
+      return Status(Code::kDeclined, fmt::format("references are not evaluated on {}", dtype_name(dtype)));
+  }
+}
+
+/// A tensor that the reference reads or writes, with the memory behind it.
+struct Operand {
+  TnTensor tensor{};
+  Buffer buffer;
+};
+
+Result<Operand> make_operand(std::int32_t dtype, const TnDims& dims) {
+  TENON_ASSIGN(const std::int32_t as, reference_dtype(dtype));
+  TENON_ASSIGN(const std::uint64_t bytes, tensor_bytes(as, dims, row_format()));
+  Operand operand;
+  // Zeroed, so that a reference which forgets a cell at least gives the same result every time.
+  operand.buffer = Buffer(new unsigned char[std::max<std::uint64_t>(bytes, 1)]());
+  operand.tensor = tensor_view(operand.buffer.get(), as, dims, row_format(), TN_MEMORY_HOST);
+  return operand;
+}
+
+Result<Operand> input_operand(const HostTensor& tensor) {
+  TENON_ASSIGN(const std::int32_t as, reference_dtype(tensor.dtype()));
+  if (as == tensor.dtype()) return Operand{tensor.view(), nullptr};
+  TENON_ASSIGN(Operand operand, make_operand(tensor.dtype(), tensor.dims()));
+  TENON_ASSIGN(const std::int64_t count, element_count(tensor.dims()));
+  widen_to_f32(tensor.dtype(), tensor.data(), static_cast<float*>(operand.tensor.data), count);
+  return operand;
+}
+
+Result<std::shared_ptr<const HostTensor>> finish_output(const Operand& operand, std::int32_t dtype,
+                                                        std::int64_t count) {
+  if (!is_small_float(dtype)) {
+    return HostTensor::borrow(dtype, operand.tensor.dims, operand.tensor.data, operand.buffer);
+  }
+  const Buffer narrow(new unsigned char[static_cast<std::size_t>(std::max<std::int64_t>(count * 2, 1))]);
+  narrow_from_f32(dtype, static_cast<const float*>(operand.tensor.data), narrow.get(), count);
+  return HostTensor::borrow(dtype, operand.tensor.dims, narrow.get(), narrow);
+}
+
+}  // namespace
+
+Result<std::vector<std::shared_ptr<const HostTensor>>> evaluate_reference(
+    const Graph& graph, NodeId id, const std::vector<std::shared_ptr<const HostTensor>>& inputs) {
+  const Node& node = graph.node(id);
+  const TnOp& op = *node.op.op;
+  const std::string owner = fmt::format("node \"{}\" ({})", node.name, op.id);
+  if (op.reference == nullptr) return Status(Code::kDeclined, owner + ": the op has no reference");
+  if (inputs.size() != node.inputs.size()) {
+    return Status(Code::kInvalid,
+                  fmt::format("{}: {} tensors for {} inputs", owner, inputs.size(), node.inputs.size()));
+  }
+  std::vector<Operand> operands(inputs.size());
+  std::vector<TnTensor> input_tensors(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if ((inputs[i] == nullptr) != (node.inputs[i] == kNoId)) {
+      return Status(Code::kInvalid, fmt::format("{}: the tensor of input {} is {}", owner, i,
+                                                inputs[i] == nullptr ? "missing" : "given, but the input is absent"));
+    }
+    if (inputs[i] == nullptr) continue;
+    const Value& value = graph.value(node.inputs[i]);
+    if (inputs[i]->dtype() != value.dtype || !same_dims(inputs[i]->dims(), value.dims)) {
+      return Status(Code::kInvalid, fmt::format("{}: input {} (\"{}\") is {}{}, but the tensor is {}{}", owner, i,
+                                                value.name, dtype_name(value.dtype), dims_text(value.dims),
+                                                dtype_name(inputs[i]->dtype()), dims_text(inputs[i]->dims())));
+    }
+    Result<Operand> operand = input_operand(*inputs[i]);
+    if (!operand.ok()) return operand.status().with_context(owner);
+    operands[i] = std::move(*operand);
+    input_tensors[i] = operands[i].tensor;
+  }
+  std::vector<Operand> results(node.outputs.size());
+  std::vector<TnTensor> output_tensors(node.outputs.size());
+  std::vector<TnBox> boxes(node.outputs.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Value& value = graph.value(node.outputs[i]);
+    Result<Operand> result = make_operand(value.dtype, value.dims);
+    if (!result.ok()) return result.status().with_context(owner);
+    results[i] = std::move(*result);
+    output_tensors[i] = results[i].tensor;
+    boxes[i] = TnBox{};
+    std::copy_n(value.dims.d, value.dims.rank, boxes[i].size);
+  }
+  const TnReference call = {TN_HEADER(TnReference),
+                            static_cast<std::uint32_t>(input_tensors.size()),
+                            static_cast<std::uint32_t>(output_tensors.size()),
+                            0,
+                            &node.attrs,
+                            input_tensors.data(),
+                            output_tensors.data(),
+                            boxes.data()};
+  clear_failure();
+  TENON_RETURN_IF_ERROR(take_failure(op.reference(node.op.host, &op, &call), owner + ": reference"));
+
+  std::vector<std::shared_ptr<const HostTensor>> outputs;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Value& value = graph.value(node.outputs[i]);
+    TENON_ASSIGN(const std::int64_t count, element_count(value.dims));
+    if (i < node.epilogues.size() && !node.epilogues[i].empty()) {
+      if (results[i].tensor.dtype != TN_F32) {
+        return Status(Code::kDeclined,
+                      fmt::format("{}: epilogues are not evaluated on {}", owner, dtype_name(value.dtype)));
+      }
+      TENON_RETURN_IF_ERROR(node.epilogues[i].verify(1).with_context(owner + ": epilogue"));
+      float* data = static_cast<float*>(results[i].tensor.data);
+      evaluate_f32(node.epilogues[i], {data}, data, count);
+    }
+    TENON_ASSIGN(std::shared_ptr<const HostTensor> output, finish_output(results[i], value.dtype, count));
+    outputs.push_back(std::move(output));
+  }
+  return outputs;
+}
+
+Result<int> fold_constants(Graph* graph, std::uint64_t max_bytes) {
+  TENON_ASSIGN(const std::vector<NodeId> order, graph->topological_order());
+  int folded = 0;
+  for (const NodeId id : order) {
+    const Node& node = graph->node(id);
+    const std::uint32_t flags = node.op.op->flags;
+    if ((flags & TN_OP_PURE) == 0 || (flags & (TN_OP_RANDOM | TN_OP_STATEFUL)) != 0) continue;
+    std::vector<std::shared_ptr<const HostTensor>> inputs;
+    bool constant = true;
+    for (const ValueId input : node.inputs) {
+      inputs.push_back(input == kNoId ? nullptr : graph->value(input).constant);
+      constant = constant && (input == kNoId || inputs.back() != nullptr);
+    }
+    for (const ValueId output : node.outputs) {
+      const Value& value = graph->value(output);
+      const Result<std::uint64_t> bytes = tensor_bytes(value.dtype, value.dims, row_format());
+      constant = constant && bytes.ok() && *bytes <= max_bytes;
+    }
+    if (!constant) continue;
+    Result<std::vector<std::shared_ptr<const HostTensor>>> outputs = evaluate_reference(*graph, id, inputs);
+    // Declined: this node is computed at run time like any other.
+    if (!outputs.ok() && outputs.status().code() == Code::kDeclined) continue;
+    if (!outputs.ok()) return outputs.status().with_context("folding constants");
+    for (std::size_t i = 0; i < outputs->size(); ++i) {
+      Value& value = graph->value(node.outputs[i]);
+      value.constant = (*outputs)[i];
+      value.producer = kNoId;
+      value.producer_output = 0;
+    }
+    graph->node(id).alive = false;
+    ++folded;
+  }
+  return folded;
+}
+
+}  // namespace tenon
