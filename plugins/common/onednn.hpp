@@ -149,6 +149,15 @@ inline dnnl::primitive_attr onednn_attr(const dnnl::post_ops& ops = {}) {
   return attr;
 }
 
+// What all adapters need: dims that are known when the primitive is made, and something to compute. Declined otherwise.
+inline void onednn_supports(const Site& site) {
+  if (!site.is_static()) throw Declined("oneDNN primitives are made for fixed dims");
+  for (int n = 0; n < site.num_inputs(); ++n) {
+    if (site.has_input(n) && site.dims(n).elements() == 0) throw Declined("an input is empty");
+  }
+  if (site.output_dims(0).elements() == 0) throw Declined("the output is empty");
+}
+
 inline uint64_t onednn_scratchpad(const dnnl::primitive_desc_base& desc) { return desc.scratchpad_desc().get_size(); }
 
 struct OnednnImpl {

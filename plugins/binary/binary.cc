@@ -1,0 +1,139 @@
+// tenon.add/1, tenon.sub/1, tenon.mul/1, tenon.div/1: arithmetic with numpy's broadcasting.
+#include <memory>
+#include <string>
+#include <tenon/sdk/plugin.hpp>
+#include <type_traits>
+
+#include "kernels/cpu/pointwise.h"
+#include "plugins/common/layout.h"
+#include "plugins/common/parallel.h"
+#include "plugins/common/tolerance.h"
+
+namespace tenon::plugins {
+namespace {
+
+struct BinaryOp {
+  const char* name;
+  cpu::BinaryKind kind;
+  int32_t primitive;
+  bool commutative;
+  const char* doc;
+};
+
+constexpr BinaryOp kBinaryOps[] = {
+    {"add", cpu::BinaryKind::kAdd, TN_EX_ADD, true, "Sum with numpy's broadcasting. y = a + b; integers wrap"},
+    {"sub", cpu::BinaryKind::kSub, TN_EX_SUB, false, "Difference with numpy's broadcasting. y = a - b; integers wrap"},
+    {"mul", cpu::BinaryKind::kMul, TN_EX_MUL, true, "Product with numpy's broadcasting. y = a * b; integers wrap"},
+    {"div", cpu::BinaryKind::kDiv, TN_EX_DIV, false,
+     "Quotient with numpy's broadcasting. y = a / b; integers are truncated, and dividing them by 0 is an error"},
+};
+
+template <class T>
+T evaluate(cpu::BinaryKind kind, T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    // Unsigned arithmetic of at least 32 bits wraps; signed would overflow.
+    using U = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+    const U x = static_cast<U>(a);
+    const U y = static_cast<U>(b);
+    switch (kind) {
+      case cpu::BinaryKind::kAdd: return static_cast<T>(x + y);
+      case cpu::BinaryKind::kSub: return static_cast<T>(x - y);
+      case cpu::BinaryKind::kMul: return static_cast<T>(x * y);
+      default:
+        if (b == 0) throw Invalid("division of an integer by 0");
+        if constexpr (std::is_signed_v<T>) {
+          if (b == -1) return static_cast<T>(U{0} - x);
+        }
+        return static_cast<T>(a / b);
+    }
+  } else {
+    switch (kind) {
+      case cpu::BinaryKind::kAdd: return a + b;
+      case cpu::BinaryKind::kSub: return a - b;
+      case cpu::BinaryKind::kMul: return a * b;
+      default: return a / b;
+    }
+  }
+}
+
+void binary_reference(const BinaryOp& op, const Reference& call) {
+  const Dims dims = call.output(0).dims();
+  int64_t a_strides[TN_MAX_RANK] = {};
+  int64_t b_strides[TN_MAX_RANK] = {};
+  broadcast_strides(call.input(0).dims(), dims, a_strides);
+  broadcast_strides(call.input(1).dims(), dims, b_strides);
+  visit_number(call.output(0).dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* a = call.input(0).data<T>();
+    const T* b = call.input(1).data<T>();
+    call.fill<T>(0, [&](const int64_t* index, int64_t) {
+      return evaluate(op.kind, a[offset_of(index, a_strides, dims.rank)], b[offset_of(index, b_strides, dims.rank)]);
+    });
+  });
+}
+
+class BinaryKernel final : public IPlugin {
+ public:
+  explicit BinaryKernel(const BinaryOp& op) : op_(op) {}
+
+  void configure(const Config& config) override { format_ = config.combo().output(0).format; }
+
+  void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
+    const Dims a = physical_dims(format_, inputs[0].dims);
+    const Dims b = physical_dims(format_, inputs[1].dims);
+    cpu::BroadcastShape shape;
+    if (!cpu::broadcast_shape(a.rank, a.d, b.rank, b.d, &shape)) {
+      throw Invalid(text("shapes ", to_text(a), " and ", to_text(b), " do not broadcast"));
+    }
+    float* y = static_cast<float*>(outputs[0].data);
+    cpu::pointwise_binary(op_.kind, shape, static_cast<const float*>(inputs[0].data),
+                          static_cast<const float*>(inputs[1].data), y, to_parallel(exec), cpu::detect_isa());
+    if (op_.kind == cpu::BinaryKind::kDiv) zero_filling(format_, outputs[0].dims, y);  // 0 / 0 there
+  }
+
+ private:
+  const BinaryOp& op_;
+  TnFormat format_ = row_format();
+};
+
+// Which formats can hold both operands: in nhwc and blocked formats broadcasting needs equal ranks, and a filled-up
+// block of channels cannot be repeated.
+void binary_tactics(const Site& site, const Combo& combo, Tactics& tactics) {
+  const TnFormat& format = combo.output(0).format;
+  if (!is_row(format)) {
+    const Dims a = site.dims(0);
+    const Dims b = site.dims(1);
+    if (a.rank != 4 || b.rank != 4) throw Declined("image formats need two operands of rank 4");
+    if (channel_block(format) > 0 && a[1] != b[1]) throw Declined("blocked formats need operands with equal channels");
+  }
+  tactics.add("");
+}
+
+Definitions binary_definitions() {
+  Definitions all;
+  for (const BinaryOp& entry : kBinaryOps) {
+    const BinaryOp* op = &entry;
+    const std::string base = std::string("tenon.") + op->name;
+    Op definition(base + "/1");
+    definition.doc(op->doc).input("a", "any shape").input("b", "of a's dtype").output("y", "the shape that both broadcast to")
+        .elementwise()
+        .reference([op](const Reference& call) { binary_reference(*op, call); })
+        .expression([op](ExprBuilder& e, const Attrs&) {
+          const int32_t a = e.input(0);
+          e.binary(op->primitive, a, e.input(1));
+        })
+        .tolerance([](const Attrs&, int32_t dtype) { return pointwise_tolerance(dtype); });
+    if (op->commutative) definition.commutative();
+    Kernel kernel(base + "/1", base + ".vector.f32", [op] { return std::make_unique<BinaryKernel>(*op); });
+    for (auto port : image_ports()) kernel.combo({port(TN_F32), port(TN_F32)}, {port(TN_F32)}).may_alias(0, 0).may_alias(0, 1);
+    kernel.deterministic().tactics(binary_tactics);
+    all.add(definition);
+    all.add(kernel);
+  }
+  return all;
+}
+
+}  // namespace
+}  // namespace tenon::plugins
+
+TENON_PLUGIN("tenon.binary", "1", "Apache-2.0", tenon::plugins::binary_definitions())

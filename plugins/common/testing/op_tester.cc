@@ -1,0 +1,482 @@
+#include "plugins/common/testing/op_tester.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <tenon/sdk/box.hpp>
+#include <tenon/sdk/format.hpp>
+#include <tenon/sdk/kernel.hpp>
+#include <thread>
+
+namespace tenon::testing {
+namespace {
+
+// Memory with the alignment that hosts give, and a canary behind it.
+class Buffer {
+ public:
+  explicit Buffer(uint64_t size, unsigned char fill = 0xCD)
+      : size_(size), data_(static_cast<unsigned char*>(std::aligned_alloc(256, (size + kCanary + 255) / 256 * 256))) {
+    std::memset(data_, fill, size);
+    std::memset(data_ + size, 0xA5, kCanary);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { std::free(data_); }
+  void* get() const { return size_ ? data_ : nullptr; }
+  bool canary_intact() const {
+    for (uint64_t n = 0; n < kCanary; ++n) {
+      if (data_[size_ + n] != 0xA5) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr uint64_t kCanary = 64;
+  uint64_t size_;
+  unsigned char* data_;
+};
+
+// Where logical element `index` lies.
+int64_t physical_offset(const TnFormat& format, const Dims& dims, const int64_t* index) {
+  int64_t outer[TN_MAX_RANK] = {};
+  int64_t extent[TN_MAX_RANK] = {};
+  for (int axis = 0; axis < dims.rank; ++axis) {
+    outer[axis] = index[axis];
+    extent[axis] = dims[axis];
+  }
+  int64_t inner = 0;
+  int64_t step = 1;
+  if (format.kind == TN_FORMAT_AXES) {
+    for (int n = format.num_blocks - 1; n >= 0; --n) {
+      const int axis = format.block_axis[n];
+      const int64_t size = format.block_size[n];
+      inner += outer[axis] % size * step;
+      step *= size;
+      outer[axis] /= size;
+      extent[axis] = (extent[axis] + size - 1) / size;
+    }
+  }
+  for (int n = dims.rank - 1; n >= 0; --n) {
+    const int axis = format.kind == TN_FORMAT_AXES ? format.order[n] : n;
+    inner += outer[axis] * step;
+    step *= extent[axis];
+  }
+  return inner;
+}
+
+TnBox whole(const Dims& dims) {
+  TnBox box{};
+  for (int axis = 0; axis < dims.rank; ++axis) box.size[axis] = dims[axis];
+  return box;
+}
+
+template <class Copy>
+void for_each_offset(const TnFormat& format, const Dims& dims, Copy&& copy) {
+  for_each_in_box(dims, whole(dims), [&](const int64_t* index, int64_t linear, int64_t) {
+    copy(linear, physical_offset(format, dims, index));
+  });
+}
+
+TnTensor formatted(const HostArray& array, const TnFormat& format, void* data) {
+  TnTensor tensor = array.tensor();
+  tensor.data = data;
+  tensor.format = format;
+  for (int axis = 0; axis < array.dims.rank; ++axis) {
+    int64_t index[TN_MAX_RANK] = {};
+    index[axis] = 1;
+    if (format.kind == TN_FORMAT_AXES) {
+      for (int n = 0; n < format.num_blocks; ++n) {
+        if (format.block_axis[n] == axis) index[axis] *= format.block_size[n];
+      }
+    }
+    Dims roomy = array.dims;
+    if (roomy[axis] <= index[axis]) roomy[axis] = index[axis] + 1;
+    tensor.strides[axis] = physical_offset(format, roomy, index);
+  }
+  return tensor;
+}
+
+uint64_t physical_bytes(const HostArray& array, const TnFormat& format) {
+  return static_cast<uint64_t>(physical_elements(format, array.dims) * dtype_size(array.dtype));
+}
+
+void run_threads(void* context, int64_t count, void(TN_CALL* body)(void*, int64_t), void* argument) {
+  const int threads = *static_cast<int*>(context);
+  std::atomic<int64_t> next{0};
+  std::vector<std::thread> pool;
+  for (int n = 0; n < threads; ++n) {
+    pool.emplace_back([&] {
+      for (int64_t index; (index = next++) < count;) body(argument, index);
+    });
+  }
+  for (std::thread& thread : pool) thread.join();
+}
+
+std::vector<double> as_double(const HostArray& array) {
+  std::vector<double> result;
+  visit_number(array.dtype == TN_BOOL ? static_cast<int32_t>(TN_U8) : array.dtype, [&](auto zero) {
+    for (auto value : array.values<decltype(zero)>()) result.push_back(static_cast<double>(value));
+  });
+  return result;
+}
+
+}  // namespace
+
+TnTensor HostArray::tensor() const {
+  TnTensor tensor{};
+  tensor.data = const_cast<char*>(bytes.data());
+  tensor.dtype = dtype;
+  tensor.memory = TN_MEMORY_HOST;
+  tensor.format = row_format();
+  tensor.dims = dims;
+  row_strides(dims, tensor.strides);
+  return tensor;
+}
+
+struct OpTester::Job {
+  const TnKernel* kernel;
+  const TnSite* site;
+  const TnCombo* combo;
+};
+
+OpTester::OpTester(TestHost& host, const std::string& op_id) : host_(host), op_id_(op_id), op_(host.find_op(op_id)) {
+  EXPECT_NE(op_, nullptr) << "no op " << op_id;
+}
+
+OpTester& OpTester::attr(const std::string& name, AttrValue value) { return attrs_[name] = std::move(value), *this; }
+
+OpTester& OpTester::random_input(const Dims& dims, double scale) {
+  std::mt19937 engine(static_cast<uint32_t>(inputs_.size()) + 17);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(static_cast<size_t>(dims.elements()));
+  for (float& value : values) value = static_cast<float>(scale) * normal(engine);
+  return input(dims, values);
+}
+
+OpTester& OpTester::absent() { return inputs_.emplace_back(), *this; }
+OpTester& OpTester::constant() { return inputs_.back().constant = true, *this; }
+OpTester& OpTester::epilogue(const Activation& activation) { return epilogue_ = activation, *this; }
+
+bool OpTester::infer(HostArray* output) {
+  std::vector<TnTensor> tensors;
+  for (const HostArray& array : inputs_) {
+    tensors.push_back(array.tensor());
+    if (!array.constant) tensors.back().data = nullptr;
+  }
+  TnTensor result{};
+  TnAttrs* attrs = host_.make_attrs(*op_, attrs_);
+  TnInfer question = {TN_HEADER(TnInfer), static_cast<uint32_t>(tensors.size()), 1, 0, attrs, tensors.data(), &result};
+  const TnStatus status = op_->infer(host_.host(), op_, &question);
+  host_.host()->attrs->destroy(attrs);
+  output->dtype = result.dtype;
+  output->dims = result.dims;
+  return status == TN_OK;
+}
+
+bool OpTester::evaluate(HostArray* output, const TnBox& box) {
+  std::vector<TnTensor> tensors;
+  for (const HostArray& array : inputs_) tensors.push_back(array.tensor());
+  int64_t elements = 1;
+  for (int axis = 0; axis < output->dims.rank; ++axis) elements *= box.size[axis];
+  output->bytes.assign(static_cast<size_t>(elements * dtype_size(output->dtype)), '\x7f');
+  const TnTensor result = output->tensor();
+  TnAttrs* attrs = host_.make_attrs(*op_, attrs_);
+  const TnReference call = {TN_HEADER(TnReference), static_cast<uint32_t>(tensors.size()), 1, 0, attrs,
+                            tensors.data(), &result, &box};
+  const TnStatus status = op_->reference(host_.host(), op_, &call);
+  host_.host()->attrs->destroy(attrs);
+  EXPECT_EQ(status, TN_OK) << op_id_ << ": " << host_.take_failure();
+  return status == TN_OK;
+}
+
+HostArray OpTester::reference() {
+  HostArray output;
+  const bool inferred = infer(&output);
+  EXPECT_TRUE(inferred) << op_id_ << ": " << host_.take_failure();
+  if (inferred) evaluate(&output, whole(output.dims));
+  return output;
+}
+
+OpTester& OpTester::expect(const Dims& dims, const std::vector<double>& values, double tolerance) {
+  const HostArray output = reference();
+  EXPECT_EQ(to_text(output.dims), to_text(dims)) << op_id_;
+  const std::vector<double> found = as_double(output);
+  if (found.size() != values.size()) {
+    ADD_FAILURE() << op_id_ << ": expected " << values.size() << " elements, found " << found.size();
+    return *this;
+  }
+  for (size_t n = 0; n < values.size(); ++n) {
+    if (std::isnan(values[n]) && std::isnan(found[n])) continue;
+    if (values[n] == found[n]) continue;  // infinities
+    EXPECT_NEAR(found[n], values[n], tolerance) << op_id_ << ": element " << n;
+  }
+  std::mt19937 engine(7);
+  for (int round = 0; round < 8 && output.dims.elements() > 0; ++round) {
+    TnBox box{};
+    for (int axis = 0; axis < dims.rank; ++axis) {
+      box.start[axis] = static_cast<int64_t>(engine() % static_cast<uint64_t>(dims[axis]));
+      box.size[axis] = 1 + static_cast<int64_t>(engine() % static_cast<uint64_t>(dims[axis] - box.start[axis]));
+    }
+    HostArray part = output;
+    evaluate(&part, box);
+    const std::vector<double> some = as_double(part);
+    for_each_in_box(dims, box, [&](const int64_t*, int64_t linear, int64_t packed) {
+      EXPECT_TRUE(some[static_cast<size_t>(packed)] == found[static_cast<size_t>(linear)] ||
+                  std::isnan(found[static_cast<size_t>(linear)]))
+          << op_id_ << ": element " << linear << " differs when a box is asked for";
+    });
+  }
+  return *this;
+}
+
+OpTester& OpTester::expect_invalid(const std::vector<std::string>& words) {
+  HostArray output;
+  EXPECT_FALSE(infer(&output)) << op_id_;
+  TnStatus code = TN_OK;
+  const std::string message = host_.take_failure(&code);
+  EXPECT_EQ(code, TN_INVALID);
+  for (const std::string& word : words) EXPECT_NE(message.find(word), std::string::npos) << message;
+  return *this;
+}
+
+OpTester& OpTester::expect_kernels(const std::vector<std::string>& required) {
+  HostArray expected = reference();
+  if (epilogue_) {
+    std::vector<float> values = expected.values<float>();
+    for (float& value : values) value = static_cast<float>(apply_activation(*epilogue_, value));
+    std::memcpy(expected.bytes.data(), values.data(), expected.bytes.size());
+  }
+  std::set<std::string> ran;
+  for (const TnKernel* kernel : host_.kernels(op_id_)) run_kernel(*kernel, expected, &ran);
+  for (const std::string& name : required) EXPECT_TRUE(ran.count(name)) << name << " took no site";
+  return *this;
+}
+
+void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std::set<std::string>* ran) {
+  std::vector<TnDims> dims;
+  std::vector<int32_t> dtypes;
+  std::vector<TnTensor> constants;
+  std::vector<uint32_t> alignments;
+  for (const HostArray& array : inputs_) {
+    dims.push_back(array.dims);
+    dtypes.push_back(array.dtype);
+    constants.push_back(array.tensor());
+    if (!array.constant) constants.back().data = nullptr;
+    alignments.push_back(256);
+  }
+  dims.push_back(expected.dims);
+  dtypes.push_back(expected.dtype);
+  alignments.push_back(256);
+  const TnDevice device = {TN_HEADER(TnDevice), TN_CPU, 0, 3, "test", "cpu:test"};
+  std::unique_ptr<ExprText> text;
+  TnExpr expr{};
+  const TnExpr* epilogues[] = {nullptr};
+  if (epilogue_) {
+    text = std::make_unique<ExprText>([&](ExprBuilder& e) { emit_activation(e, *epilogue_, e.input()); });
+    expr = text->expr();
+    epilogues[0] = &expr;
+  }
+  TnAttrs* attrs = host_.make_attrs(*op_, attrs_);
+  TnSite site{};
+  site.struct_size = TN_HEADER(TnSite);
+  site.num_inputs = static_cast<uint32_t>(inputs_.size());
+  site.num_outputs = 1;
+  site.op_id = op_id_.c_str();
+  site.attrs = attrs;
+  site.min_dims = site.opt_dims = site.max_dims = dims.data();
+  site.dtypes = dtypes.data();
+  site.alignments = alignments.data();
+  site.constants = constants.data();
+  site.epilogues = epilogue_ ? epilogues : nullptr;
+  site.used_outputs = 1;
+  site.device = &device;
+
+  const TnHost* host = host_.host();
+  bool asked = !kernel.supports || kernel.supports(host, &kernel, &site) == TN_OK;
+  if (asked && epilogue_) {
+    const auto* iface = kernel.get_interface
+                            ? static_cast<const TnKernelEpilogue*>(kernel.get_interface(&kernel, TN_IFACE_KERNEL_EPILOGUE))
+                            : nullptr;
+    asked = iface && iface->accepts(host, &kernel, &site) == TN_OK;
+  }
+  std::vector<ComboSpec> specs;
+  const auto add_combo = [&](const TnCombo& combo) {
+    ComboSpec spec({}, {});
+    spec.inputs.assign(combo.ports, combo.ports + combo.num_inputs);
+    spec.outputs.assign(combo.ports + combo.num_inputs, combo.ports + combo.num_inputs + combo.num_outputs);
+    spec.aliases.assign(combo.aliases, combo.aliases + combo.num_aliases);
+    specs.push_back(spec);
+  };
+  if (asked) {
+    for (uint32_t n = 0; n < kernel.num_combos; ++n) add_combo(kernel.combos[n]);
+    if (kernel.more_combos) {
+      auto collect = [&](const TnCombo& combo) { add_combo(combo); };
+      TnComboSink sink = {TN_HEADER(TnComboSink), &collect, [](TnComboSink* self, const TnCombo* combo) {
+                            (*static_cast<decltype(collect)*>(self->context))(*combo);
+                            return static_cast<TnStatus>(TN_OK);
+                          }};
+      EXPECT_EQ(kernel.more_combos(host, &kernel, &site, &sink), TN_OK) << host_.take_failure();
+    }
+  }
+  for (const ComboSpec& spec : specs) {
+    bool fits = spec.outputs[0].dtype == expected.dtype;
+    for (size_t n = 0; n < inputs_.size(); ++n) {
+      const TnPort& port = spec.inputs[std::min(n, spec.inputs.size() - 1)];
+      const bool free = port.dtype == TN_DTYPE_NONE && (inputs_[n].constant || inputs_[n].dtype == TN_DTYPE_NONE);
+      fits = fits && (free || port.dtype == inputs_[n].dtype);
+    }
+    if (!fits) continue;
+    spec.as_c([&](const TnCombo& combo) {
+      struct Collected {
+        std::vector<std::pair<std::string, uint64_t>> tactics;
+      } collected;
+      TnTacticSink sink = {TN_HEADER(TnTacticSink), &collected, [](TnTacticSink* self, const TnTactic* tactic) {
+                             static_cast<Collected*>(self->context)->tactics.emplace_back(tactic->params, tactic->workspace);
+                             return static_cast<TnStatus>(TN_OK);
+                           }};
+      TnStatus status = TN_OK;
+      if (kernel.tactics) status = kernel.tactics(host, &kernel, &site, &combo, &sink);
+      else collected.tactics.emplace_back("", 0);
+      if (status != TN_OK) {
+        EXPECT_EQ(status, TN_DECLINED) << kernel.name;
+        EXPECT_FALSE(host_.take_failure().empty()) << kernel.name;
+        return 0;
+      }
+      for (const auto& [params, workspace] : collected.tactics) {
+        const TnTactic tactic = {TN_HEADER(TnTactic), 0, params.c_str(), nullptr, workspace};
+        run_tactic({&kernel, &site, &combo}, tactic, expected);
+        tactics_run_.insert(sdk::text(kernel.name, " ", params));
+        ran->insert(kernel.name);
+      }
+      return 0;
+    });
+  }
+  host->attrs->destroy(attrs);
+}
+
+void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const HostArray& expected) {
+  const TnHost* host = host_.host();
+  const TnKernel& kernel = *job.kernel;
+  const Combo combo(job.combo);
+  const std::string where = sdk::text(kernel.name, " \"", tactic.params, "\" ", to_text(expected.dims), " output format ",
+                                      int{combo.output(0).format.kind}, "/", channel_block(combo.output(0).format));
+  const TnConfig config = {TN_HEADER(TnConfig), kernel.revision, job.site, job.combo, &tactic};
+  TnInst* inst = nullptr;
+  if (kernel.configure(host, &kernel, &config, &inst) != TN_OK) {
+    ADD_FAILURE() << where << ": " << host_.take_failure();
+    return;
+  }
+  TnSizes sizes{};
+  sizes.struct_size = TN_HEADER(TnSizes);
+  EXPECT_EQ(kernel.sizes(host, inst, &sizes), TN_OK) << where << host_.take_failure();
+  EXPECT_LE(sizes.workspace, tactic.workspace) << where;
+  const Buffer persistent(sizes.persistent), workspace(sizes.workspace), scratch(sizes.init_scratch);
+
+  std::vector<TnTensor> constants;
+  std::vector<TnTensor> inputs;
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  for (size_t n = 0; n < inputs_.size(); ++n) {
+    const HostArray& array = inputs_[n];
+    constants.push_back(job.site->constants[n]);
+    const TnFormat format = array.dtype == TN_DTYPE_NONE ? row_format() : combo.input(static_cast<int>(n)).format;
+    buffers.push_back(std::make_unique<Buffer>(array.bytes.empty() ? 0 : physical_bytes(array, format), 0));
+    char* data = static_cast<char*>(buffers.back()->get());
+    const int size = dtype_size(array.dtype);
+    if (!array.bytes.empty()) {
+      for_each_offset(format, array.dims, [&](int64_t linear, int64_t offset) {
+        std::memcpy(data + offset * size, array.bytes.data() + linear * size, static_cast<size_t>(size));
+      });
+    }
+    inputs.push_back(formatted(array, format, data));
+  }
+  TnInit init{};
+  init.struct_size = TN_HEADER(TnInit);
+  init.num_inputs = static_cast<uint32_t>(constants.size());
+  init.constants_host = constants.data();
+  init.constants_device = constants.data();
+  init.persistent = persistent.get();
+  init.persistent_size = sizes.persistent;
+  init.scratch = scratch.get();
+  EXPECT_EQ(kernel.initialize(host, inst, &init), TN_OK) << where << host_.take_failure();
+  EXPECT_TRUE(persistent.canary_intact()) << where;
+
+  const TnFormat out_format = combo.output(0).format;
+  const uint64_t out_bytes = physical_bytes(expected, out_format);
+  const auto enqueue = [&](int threads, void* out) {
+    const TnParallel parallel = {TN_HEADER(TnParallel), threads, &threads, run_threads};
+    TnExec exec{};
+    exec.struct_size = TN_HEADER(TnExec);
+    exec.threads = threads;
+    exec.parallel = &parallel;
+    exec.workspace = workspace.get();
+    exec.workspace_size = sizes.workspace;
+    const TnTensor output = formatted(expected, out_format, out);
+    EXPECT_EQ(kernel.enqueue(host, inst, &exec, inputs.data(), &output), TN_OK) << where << host_.take_failure();
+    EXPECT_TRUE(workspace.canary_intact()) << where;
+  };
+  const Buffer first(out_bytes, 0xFF), second(out_bytes, 0xFF);
+  enqueue(1, first.get());
+  enqueue(3, second.get());
+  EXPECT_TRUE(first.canary_intact() && second.canary_intact()) << where;
+  const std::string name = kernel.name;
+  if (out_bytes > 0 && name.find("onednn") == std::string::npos) {
+    EXPECT_EQ(std::memcmp(first.get(), second.get(), out_bytes), 0) << where << ": depends on the number of threads";
+  }
+
+  TnTolerance tolerance = {1e-5, 1e-4};
+  if (op_->tolerance) {
+    TnAttrs* attrs = host_.make_attrs(*op_, attrs_);
+    EXPECT_EQ(op_->tolerance(host, op_, attrs, expected.dtype, &tolerance), TN_OK);
+    host->attrs->destroy(attrs);
+  }
+  const auto check = [&](const void* out, const char* how) {
+    HostArray found = expected;
+    const int size = dtype_size(found.dtype);
+    std::vector<char> seen(out_bytes / static_cast<size_t>(size), 0);
+    for_each_offset(out_format, found.dims, [&](int64_t linear, int64_t offset) {
+      seen[static_cast<size_t>(offset)] = 1;
+      std::memcpy(found.bytes.data() + linear * size, static_cast<const char*>(out) + offset * size,
+                  static_cast<size_t>(size));
+    });
+    for (size_t n = 0; n < seen.size(); ++n) {
+      if (seen[n]) continue;
+      const char* cell = static_cast<const char*>(out) + n * static_cast<size_t>(size);
+      if (std::any_of(cell, cell + size, [](char byte) { return byte != 0; })) {
+        ADD_FAILURE() << where << how << ": filling is not zero";
+        return;
+      }
+    }
+    const std::vector<double> want = as_double(expected);
+    const std::vector<double> have = as_double(found);
+    double squares = 0.0;
+    for (double value : want) squares += std::isfinite(value) ? value * value : 0.0;
+    const double rms = want.empty() ? 0.0 : std::sqrt(squares / static_cast<double>(want.size()));
+    for (size_t n = 0; n < want.size(); ++n) {
+      if (want[n] == have[n] || (std::isnan(want[n]) && std::isnan(have[n]))) continue;
+      const double limit = tolerance.absolute + tolerance.relative * std::max(std::abs(want[n]), rms);
+      if (!(std::abs(want[n] - have[n]) <= limit)) {
+        ADD_FAILURE() << where << how << ": element " << n << ": expected " << want[n] << ", found " << have[n];
+        return;
+      }
+    }
+  };
+  check(first.get(), "");
+  check(second.get(), " (3 threads)");
+  for (uint32_t n = 0; n < job.combo->num_aliases; ++n) {
+    const uint32_t input = job.combo->aliases[n].input;
+    if (physical_bytes(inputs_[input], combo.input(static_cast<int>(input)).format) != out_bytes) continue;
+    const Buffer kept(out_bytes);
+    if (out_bytes > 0) std::memcpy(kept.get(), inputs[input].data, out_bytes);
+    enqueue(2, inputs[input].data);
+    check(inputs[input].data, " (in place)");
+    if (out_bytes > 0) std::memcpy(inputs[input].data, kept.get(), out_bytes);
+  }
+  kernel.terminate(host, inst);
+  kernel.destroy(host, inst);
+}
+
+}  // namespace tenon::testing

@@ -1,0 +1,82 @@
+// tenon.softmax/1 and Tenon's own kernel for it.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tenon/sdk/plugin.hpp>
+
+#include "kernels/cpu/softmax.h"
+#include "plugins/common/parallel.h"
+#include "plugins/common/tolerance.h"
+
+namespace tenon::plugins {
+namespace {
+
+void softmax_infer(const Infer& question) {
+  const Tensor x = question.input(0);
+  if (!is_floating(x.dtype())) throw Invalid(text("input x: expected a floating dtype, found ", dtype_name(x.dtype())));
+  normalize_axis(question.attrs().i64("axis"), x.rank());
+  question.output(0, x.dtype(), x.dims());
+}
+
+void softmax_reference(const Reference& call) {
+  const Dims dims = call.input(0).dims();
+  const int axis = normalize_axis(call.attrs().i64("axis"), dims.rank);
+  const int64_t inner = dims.product(axis + 1, dims.rank);
+  const int64_t length = dims[axis];
+  visit_floating(call.output(0).dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* x = call.input(0).data<T>();
+    // Neighbours in the box mostly share their row, so its maximum and sum are kept until another row is asked for.
+    int64_t row = -1;
+    double largest = 0.0;
+    double sum = 0.0;
+    call.fill<T>(0, [&](const int64_t* index, int64_t linear) {
+      const int64_t first = linear - index[axis] * inner;
+      if (first != row) {
+        row = first;
+        largest = -std::numeric_limits<double>::infinity();
+        for (int64_t n = 0; n < length; ++n) largest = std::max(largest, static_cast<double>(x[first + n * inner]));
+        sum = 0.0;
+        for (int64_t n = 0; n < length; ++n) sum += std::exp(static_cast<double>(x[first + n * inner]) - largest);
+      }
+      return static_cast<T>(std::exp(static_cast<double>(x[linear]) - largest) / sum);
+    });
+  });
+}
+
+class SoftmaxKernel final : public IPlugin {
+ public:
+  void configure(const Config& config) override {
+    const Site site = config.site();
+    axis_ = normalize_axis(site.attrs().i64("axis"), site.dims(0).rank);
+  }
+  void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
+    const Dims dims = inputs[0].dims;
+    cpu::softmax(cpu::SoftmaxKind::kSoftmax, dims.product(0, axis_), dims[axis_], dims.product(axis_ + 1, dims.rank),
+                 static_cast<const float*>(inputs[0].data), static_cast<float*>(outputs[0].data), to_parallel(exec),
+                 cpu::detect_isa());
+  }
+
+ private:
+  int axis_ = 0;
+};
+
+}  // namespace
+}  // namespace tenon::plugins
+
+TENON_PLUGIN("tenon.softmax", "1", "Apache-2.0",
+             tenon::op("tenon.softmax/1")
+                 .doc("Normalised exponentials along one axis. y = exp(x - max(x)) / sum(exp(x - max(x)))")
+                 .attr_i64("axis", "the axis that sums to 1; negative: counted from the end")
+                 .default_value("-1")
+                 .input("x", "rank of at least 1, floating")
+                 .output("y", "as x")
+                 .infer(tenon::plugins::softmax_infer)
+                 .reference(tenon::plugins::softmax_reference)
+                 .tolerance([](const tenon::Attrs&, int32_t dtype) {
+                   return tenon::plugins::pointwise_tolerance(dtype);
+                 }),
+             tenon::kernel<tenon::plugins::SoftmaxKernel>("tenon.softmax/1", "tenon.softmax.vector.f32")
+                 .combo({tenon::f32_row()}, {tenon::f32_row()})
+                 .may_alias(0, 0)
+                 .deterministic())

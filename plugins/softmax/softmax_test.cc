@@ -1,0 +1,48 @@
+// Expected values: zeros give equal shares; the others by hand.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "plugins/common/testing/op_tester.h"
+
+namespace tenon::testing {
+namespace {
+
+class SoftmaxTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(host_.load("softmax"));
+    onednn_ = host_.load("softmax_onednn");
+  }
+  std::vector<std::string> kernels() const {
+    if (onednn_) return {"tenon.softmax.vector.f32", "tenon.softmax.onednn.f32"};
+    return {"tenon.softmax.vector.f32"};
+  }
+  OpTester softmax(int64_t axis) {
+    OpTester tester(host_, "tenon.softmax/1");
+    tester.attr("axis", axis);
+    return tester;
+  }
+  TestHost host_;
+  bool onednn_ = false;
+};
+
+TEST_F(SoftmaxTest, Values) {
+  const double sum = 1 + std::exp(1.0) + std::exp(2.0);
+  softmax(0).input({3}, {0, 1, 2}).expect({3}, {1 / sum, std::exp(1.0) / sum, std::exp(2.0) / sum});
+  softmax(-1).input({1, 2, 1, 2}, std::vector<float>(4)).expect({1, 2, 1, 2}, std::vector<double>(4, 0.5));
+  softmax(-2).input({1, 1023}, std::vector<float>(1023)).expect({1, 1023}, std::vector<double>(1023, 1.0));
+  softmax(1).input({1, 2, 2}, {0, 0, std::log(3.0f), 0}).expect({1, 2, 2}, {0.25, 0.5, 0.75, 0.5});
+  softmax(-1).input({2}, {1000, 1000}).expect({2}, {0.5, 0.5});
+}
+
+TEST_F(SoftmaxTest, KernelsAgree) {
+  for (const Dims& dims : {Dims{128, 128}, Dims{3, 5, 7}, Dims{2, 10, 4, 4}, Dims{1, 1000}}) {
+    for (int64_t axis = 0; axis < dims.rank; ++axis) softmax(axis).random_input(dims, 4.0).expect_kernels(kernels());
+  }
+}
+
+TEST_F(SoftmaxTest, BadAxis) { softmax(2).random_input({2, 3}).expect_invalid({"axis", "-2 to 1", "2"}); }
+
+}  // namespace
+}  // namespace tenon::testing
