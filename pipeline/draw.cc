@@ -11,7 +11,7 @@ namespace tenon::pipeline {
 namespace {
 
 // Shares of the picture's mean side, chosen by eye on pictures from 64 to 4000 pixels.
-constexpr float kThicknessShare = 0.0036f;
+constexpr float kThicknessShare = 0.0042f;
 constexpr float kLetterShare = 0.0175f;
 constexpr float kSmallestLetter = 8;   // height of a capital in pixels; below this, words are hard to read
 constexpr float kTiniestLetter = 5.5;  // used only where the picture is too narrow for more
