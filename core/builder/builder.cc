@@ -1,0 +1,119 @@
+#include "core/builder/builder.h"
+
+#include <fmt/format.h>
+
+#include <tenon/plugin/ext/ids.h>
+
+#include "core/builder/lowering.h"
+#include "core/builder/selection.h"
+#include "core/graph/passes.h"
+
+namespace tenon {
+namespace {
+
+/// Outputs that no node writes (an input or a constant passed through) are copied, so that they get the caller's memory.
+Status copy_passed_through(Graph* graph) {
+  const std::vector<ValueId> outputs = graph->outputs();
+  for (const ValueId output : outputs) {
+    if (graph->value(output).producer != kNoId) continue;
+    const std::string name = graph->value(output).name;
+    if (!graph->ops().find_op(kReformatOp)) {
+      return {Code::kNotFound, fmt::format("output {} is an input or a constant, and copying it needs a plugin with op "
+                                           "{}; load one", name, kReformatOp)};
+    }
+    Attrs attrs;
+    attrs.values["from"] = std::string("row");
+    attrs.values["to"] = std::string("row");
+    TENON_ASSIGN(const NodeId copy, graph->add_node(kReformatOp, name + ".copy", attrs, {output}, 1));
+    // The copy reads the old value, so only the list of outputs may change.
+    std::vector<ValueId> changed = graph->outputs();
+    graph->clear_outputs();
+    for (ValueId& value : changed) {
+      if (value == output) value = graph->node(copy).outputs[0];
+      TENON_RETURN_IF_ERROR(graph->add_output(value));
+    }
+    graph->value(graph->node(copy).outputs[0]).name = name;
+    graph->value(output).name = name + ".source";
+  }
+  return {};
+}
+
+/// A producer may take an epilogue if any of its kernels can apply one; otherwise the pointwise op's own kernels do better.
+bool has_epilogue_kernel(const Graph& graph, NodeId node, void* context) {
+  const auto& options = *static_cast<const BuildOptions*>(context);
+  for (const KernelRef& ref : options.registry->find_kernels(graph.node(node).op_id(), options.device->info().kind)) {
+    if (ref.kernel->get_interface != nullptr &&
+        ref.kernel->get_interface(ref.kernel, TN_IFACE_KERNEL_EPILOGUE) != nullptr) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Result<std::map<std::string, int>> rewrite(Graph* graph, const BuildOptions& options) {
+  std::map<std::string, int> rules;
+  TENON_ASSIGN(int folded, fold_constants(graph));
+  FusionOptions fusion;
+  fusion.disabled = options.disabled_rules;
+  fusion.keep_choices_apart = options.editable;
+  TENON_ASSIGN(rules, apply_always_rules(graph, options.registry->fusions(), fusion, *options.logger));
+  TENON_ASSIGN(const int folded_again, fold_constants(graph));
+  folded += folded_again;
+  graph->remove_dead();
+  if (options.disabled_rules.count("tenon.core.epilogue/1") == 0) {
+    const int absorbed = absorb_epilogues(graph, &has_epilogue_kernel, const_cast<BuildOptions*>(&options));
+    if (absorbed > 0) rules["tenon.core.epilogue/1"] = absorbed;
+  }
+  if (folded > 0) rules["tenon.core.fold_constants/1"] = folded;
+  TENON_RETURN_IF_ERROR(copy_passed_through(graph));
+  TENON_RETURN_IF_ERROR(graph->verify().with_context("after rewriting"));
+  return rules;
+}
+
+void log_totals(const BuildOutput& output, Logger& logger) {
+  const Plan& plan = output.plan;
+  logger.info(fmt::format("Total Host Persistent Memory: {} bytes", plan.context_host_bytes));
+  logger.info(fmt::format("Total Device Persistent Memory: {} bytes", plan.context_device_bytes));
+  logger.info(fmt::format("Total Scratch Memory: {} bytes", plan.workspace_bytes));
+  logger.info(fmt::format("Total Activation Memory: {} bytes (lower bound {})", plan.arena_bytes,
+                          plan.arena_lower_bound));
+  logger.info(fmt::format("Built {} layers in {:.0f} ms: {} sites from the cache, {} not, {} tactics measured",
+                          plan.nodes.size(), output.build_ms, output.counts.hits, output.counts.misses,
+                          output.counts.measured));
+}
+
+}  // namespace
+
+Result<BuildOutput> build(const Graph& network, const BuildOptions& given) {
+  const auto start = std::chrono::steady_clock::now();
+  BuildOptions options = given;
+  if (options.cache == nullptr) options.cache = std::make_shared<TimingCache>(options.device->info().signature);
+  if (network.outputs().empty()) {
+    return Status(Code::kInvalid, "the network has no output; mark at least one tensor as output");
+  }
+  Graph graph = network;
+  TENON_RETURN_IF_ERROR(graph.verify());
+  BuildOutput output;
+  TENON_ASSIGN(const auto rules, rewrite(&graph, options));
+  output.rules.assign(rules.begin(), rules.end());
+
+  TunerOptions tuner_options;
+  tuner_options.frozen = options.frozen;
+  tuner_options.retune = options.retune;
+  tuner_options.time_budget = options.time_budget;
+  tuner_options.journal = options.journal;
+  tuner_options.progress = options.progress;
+  tuner_options.cancel = options.cancel;
+  Tuner tuner(options.device, options.cache, std::move(tuner_options), *options.logger);
+  Reformats reformats(options, &tuner);
+  TENON_ASSIGN(const Selection selection, select_candidates(graph, options, *options.cache, &tuner, &reformats));
+  TENON_RETURN_IF_ERROR(lower(graph, selection, &reformats, options, &output));
+
+  output.counts = tuner.counts();
+  output.rejected = tuner.rejected();
+  output.build_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  log_totals(output, *options.logger);
+  return output;
+}
+
+}  // namespace tenon

@@ -1,0 +1,84 @@
+// Builder: compiles a network into a plan. Passes, candidates, times, layout, memory; everything through the cache.
+//
+// Thread rule: build is reentrant; several builds may run at once and share device, registry and cache. The network is
+// never changed.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+#include <tenon/status.hpp>
+
+#include "core/base/logger.h"
+#include "core/graph/graph.h"
+#include "core/plan/plan.h"
+#include "core/tuner/tuner.h"
+
+namespace tenon {
+
+/// Narrows the candidates of layers whose name, or the name of a member, matches the glob pattern.
+struct LayerRule {
+  std::string match;
+  std::string kernel;  ///< "" : any
+  std::string combo;   ///< "" : any
+  std::optional<std::uint64_t> tactic;
+};
+
+struct BuildOptions {
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const Registry> registry;
+  Logger* logger = &null_logger();
+  std::shared_ptr<TimingCache> cache;  ///< null: a private, empty one
+  bool editable = false;               ///< each layer has its own record
+  bool frozen = false;
+  bool retune = false;
+  bool allow_nondeterministic = false;
+  bool allow_tf32 = false;
+  std::uint64_t workspace_limit = ~0ull;
+  std::chrono::duration<double> time_budget{0};
+  std::vector<std::string> disabled_sources;
+  std::set<std::string> disabled_rules;
+  std::vector<LayerRule> layer_rules;
+  Verbosity verbosity = Verbosity::kDetailed;
+  std::filesystem::path journal;
+  std::function<void(const TuneProgress&)> progress;
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+/// How the candidates of one layer fared; what `explain` shows.
+struct LayerTrace {
+  std::string name;
+  std::vector<std::string> members;
+  std::shared_ptr<const TuneSite> site;
+  TuneResult result;
+  std::size_t chosen = 0;
+};
+
+struct BuildOutput {
+  Plan plan;
+  std::vector<LayerTrace> layers;                 ///< in the order of the plan's nodes
+  std::vector<std::pair<std::string, int>> rules;  ///< rules that fired, with counts
+  TunerCounts counts;
+  std::vector<std::string> rejected;
+  double build_ms = 0;
+};
+
+Result<BuildOutput> build(const Graph& network, const BuildOptions& options);
+
+/// The report of CLI.md: layers, cache, memory, values, rules, build_ms.
+nlohmann::json report_json(const BuildOutput& output);
+
+/// node, candidates[] {kernel, combo, tactic, tactic_hash, ms, status, reason} of the layer called `name`, or of the one
+/// that has a member of that name. kNotFound lists near names.
+Result<nlohmann::json> explain_json(const BuildOutput& output, const std::string& name);
+
+}  // namespace tenon

@@ -1,0 +1,291 @@
+#include "core/builder/lowering.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "core/memory/planner.h"
+#include "core/site/instance.h"
+#include "core/version.h"
+
+namespace tenon {
+namespace {
+
+std::string layer_type(const std::string& op_id) {
+  const std::string without_version = op_id.substr(0, op_id.rfind('/'));
+  return without_version.substr(without_version.rfind('.') + 1);
+}
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const Selection& selection, Reformats* reformats, const BuildOptions& options,
+           BuildOutput* output)
+      : graph_(graph), selection_(selection), reformats_(reformats), options_(options), output_(output),
+        plan_(output->plan) {}
+
+  Status run() {
+    plan_.tenon_version = kVersion;
+    plan_.device_kind = options_.device->info().kind == TN_CPU ? "cpu" : "cuda";
+    plan_.device_signature = options_.device->info().signature;
+    plan_.threads = options_.device->info().threads;
+    plan_.verbosity = options_.verbosity;
+    plan_.metadata = graph_.metadata();
+    for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
+      const Value& value = graph_.value(graph_.inputs()[i]);
+      const std::uint32_t tensor = add_tensor(value.name, value.dtype, value.dims, row_format(), Storage::kInput);
+      plan_.tensors[tensor].index = static_cast<std::uint32_t>(i);
+      tensors_[{graph_.inputs()[i], "row"}] = tensor;
+      plan_.inputs.push_back({value.name, tensor});
+    }
+    for (std::size_t n = 0; n < selection_.order.size(); ++n) {
+      TENON_RETURN_IF_ERROR(add_node(selection_.order[n], selection_.sites[selection_.node_site[n]]));
+    }
+    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const ValueId value = graph_.outputs()[i];
+      TENON_ASSIGN(const std::uint32_t tensor, in_format(value, "row"));
+      plan_.tensors[tensor].storage = Storage::kOutput;
+      plan_.tensors[tensor].index = static_cast<std::uint32_t>(i);
+      plan_.outputs.push_back({graph_.value(value).name, tensor});
+    }
+    TENON_RETURN_IF_ERROR(place_tensors());
+    TENON_RETURN_IF_ERROR(prepare_instances());
+    collect_plugins();
+    return {};
+  }
+
+ private:
+  std::uint32_t add_tensor(const std::string& name, std::int32_t dtype, const TnDims& dims, const TnFormat& format,
+                           Storage storage) {
+    PlanTensor tensor;
+    tensor.name = name;
+    tensor.dtype = dtype;
+    tensor.dims = dims;
+    tensor.format = format;
+    tensor.storage = storage;
+    plan_.tensors.push_back(std::move(tensor));
+    return static_cast<std::uint32_t>(plan_.tensors.size() - 1);
+  }
+
+  /// The tensor of a value in a format; converts it if it is not there yet.
+  Result<std::uint32_t> in_format(ValueId id, const std::string& format) {
+    const auto found = tensors_.find({id, format});
+    if (found != tensors_.end()) return found->second;
+    const Value& value = graph_.value(id);
+    if (value.constant != nullptr) {
+      const std::uint32_t tensor = add_tensor(value.name, value.dtype, value.dims, row_format(), Storage::kConstant);
+      plan_.tensors[tensor].index = static_cast<std::uint32_t>(plan_.constants.size());
+      plan_.constants.push_back(value.constant);
+      tensors_[{id, "row"}] = tensor;
+      return tensor;
+    }
+    const std::string have = value.producer == kNoId ? "row" : produced_.at(id);
+    TENON_ASSIGN(const SelectedSite* conversion, reformats_->find(value.dtype, value.dims, have, format));
+    if (conversion == nullptr) {
+      return Status(Code::kNotFound, fmt::format("value {}: no kernel converts it from {} to {}", value.name, have,
+                                                 format));
+    }
+    const std::string name = fmt::format("{}.reformat.{}", value.name, format);
+    const std::uint32_t from = tensors_.at({id, have});
+    const std::uint32_t to = add_tensor(name, value.dtype, value.dims,
+                                        conversion->candidate().combo.outputs[0].format, Storage::kArena);
+    add_plan_node(name, {}, {from}, {to}, *conversion);
+    tensors_[{id, format}] = to;
+    return to;
+  }
+
+  Status add_node(NodeId id, const SelectedSite& selected) {
+    const Node& node = graph_.node(id);
+    const Combo& combo = selected.candidate().combo;
+    std::vector<std::uint32_t> inputs, outputs;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoId) {
+        inputs.push_back(kNoTensor);
+        continue;
+      }
+      TENON_ASSIGN(const std::uint32_t tensor, in_format(node.inputs[i], format_text(combo.inputs[i].format)));
+      inputs.push_back(tensor);
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const Value& value = graph_.value(node.outputs[i]);
+      const std::string format = format_text(combo.outputs[i].format);
+      outputs.push_back(add_tensor(value.name, value.dtype, value.dims, combo.outputs[i].format, Storage::kArena));
+      tensors_[{node.outputs[i], format}] = outputs.back();
+      produced_[node.outputs[i]] = format;
+    }
+    add_plan_node(node.name, node.members, inputs, outputs, selected);
+    return {};
+  }
+
+  void add_plan_node(const std::string& name, const std::vector<std::string>& members,
+                     const std::vector<std::uint32_t>& inputs, const std::vector<std::uint32_t>& outputs,
+                     const SelectedSite& selected) {
+    const SiteDesc& desc = selected.tune->site->desc();
+    const Candidate& candidate = selected.candidate();
+    PlanNode node;
+    node.name = name;
+    node.layer_type = layer_type(desc.op_id);
+    node.members = members;
+    node.op_id = desc.op_id;
+    node.attrs = desc.attrs;
+    node.epilogues = desc.epilogues;
+    node.site_flags = desc.flags;
+    node.inputs = inputs;
+    node.outputs = outputs;
+    node.kernel = candidate.kernel.kernel->name;
+    node.kernel_revision = candidate.kernel.kernel->revision;
+    node.plugin_id = candidate.kernel.plugin_id;
+    node.combo = candidate.combo;
+    node.tactic = candidate.tactic;
+    node.tactic_hash = candidate.hash;
+    node.fused_epilogue = candidate.fused_epilogue;
+    node.key = selected.tune->key;
+    plan_.nodes.push_back(std::move(node));
+    output_->layers.push_back({name, members, selected.tune, selected.result, selected.chosen});
+  }
+
+  /// Lifetimes in steps of nodes; in-place outputs share the buffer of their input.
+  Status place_tensors() {
+    for (PlanTensor& tensor : plan_.tensors) {
+      TENON_ASSIGN(tensor.bytes, tensor_bytes(tensor.dtype, tensor.dims, tensor.format));
+      tensor.first_use = tensor.last_use = 0;
+    }
+    for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
+      const int step = static_cast<int>(n);
+      for (const std::uint32_t input : plan_.nodes[n].inputs) {
+        if (input != kNoTensor) plan_.tensors[input].last_use = step;
+      }
+      for (const std::uint32_t output : plan_.nodes[n].outputs) {
+        plan_.tensors[output].first_use = step;
+        plan_.tensors[output].last_use = std::max(plan_.tensors[output].last_use, step);
+      }
+    }
+    std::vector<std::uint32_t> buffer_of(plan_.tensors.size());
+    for (std::uint32_t t = 0; t < plan_.tensors.size(); ++t) buffer_of[t] = t;
+    for (std::size_t n = 0; n < plan_.nodes.size(); ++n) share_in_place(static_cast<int>(n), &buffer_of);
+
+    std::vector<Lifetime> lifetimes;
+    std::vector<std::size_t> slot(plan_.tensors.size(), 0);
+    std::map<std::uint32_t, std::size_t> slots;
+    for (std::uint32_t t = 0; t < plan_.tensors.size(); ++t) {
+      const PlanTensor& tensor = plan_.tensors[t];
+      if (tensor.storage != Storage::kArena) continue;
+      const auto [entry, added] = slots.emplace(buffer_of[t], lifetimes.size());
+      if (added) lifetimes.push_back({tensor.bytes, tensor.first_use, tensor.last_use});
+      Lifetime& lifetime = lifetimes[entry->second];
+      lifetime.bytes = std::max(lifetime.bytes, tensor.bytes);
+      lifetime.first_use = std::min(lifetime.first_use, tensor.first_use);
+      lifetime.last_use = std::max(lifetime.last_use, tensor.last_use);
+      slot[t] = entry->second;
+    }
+    TENON_ASSIGN(const MemoryPlan memory, plan_memory(lifetimes));
+    for (std::uint32_t t = 0; t < plan_.tensors.size(); ++t) {
+      if (plan_.tensors[t].storage == Storage::kArena) plan_.tensors[t].offset = memory.offsets[slot[t]];
+    }
+    plan_.arena_bytes = memory.total;
+    plan_.arena_lower_bound = memory.lower_bound;
+    return {};
+  }
+
+  void share_in_place(int step, std::vector<std::uint32_t>* buffer_of) const {
+    const PlanNode& node = plan_.nodes[static_cast<std::size_t>(step)];
+    for (const TnAlias& alias : node.combo.aliases) {
+      const std::uint32_t input = node.inputs[alias.input], output = node.outputs[alias.output];
+      if (input == kNoTensor) continue;
+      const PlanTensor& from = plan_.tensors[input];
+      const PlanTensor& to = plan_.tensors[output];
+      const bool dies_here = from.storage == Storage::kArena && from.last_use == step &&
+                             std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
+      if (dies_here && to.storage == Storage::kArena && from.bytes == to.bytes) {
+        (*buffer_of)[output] = (*buffer_of)[input];
+        return;
+      }
+    }
+  }
+
+  /// Configures each chosen candidate once more to learn its sizes and state, and packs what may travel packed.
+  Status prepare_instances() {
+    TENON_ASSIGN(const std::unique_ptr<Stream> stream, options_.device->create_stream());
+    std::set<std::pair<std::uint64_t, std::uint64_t>> packed;
+    for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
+      PlanNode& node = plan_.nodes[n];
+      const LayerTrace& layer = output_->layers[n];
+      const Candidate& candidate = layer.site->enumeration.candidates[layer.chosen];
+      TENON_ASSIGN(const std::unique_ptr<Instance> instance, Instance::configure(layer.site->site, candidate));
+      const TnSizes& sizes = instance->sizes();
+      if (sizes.workspace > options_.workspace_limit) {
+        return {Code::kInvalid, fmt::format("layer {}: kernel {} now wants {} bytes of workspace, over the limit of {}; "
+                                            "raise --workspace or choose another tactic",
+                                            node.name, node.kernel, sizes.workspace, options_.workspace_limit)};
+      }
+      node.persistent_bytes = sizes.persistent;
+      plan_.workspace_bytes = std::max(plan_.workspace_bytes, sizes.workspace);
+      plan_.context_host_bytes += (sizes.context_host + 255) / 256 * 256;
+      plan_.context_device_bytes += (sizes.context_device + 255) / 256 * 256;
+      const bool shared = (sizes.pack_key[0] != 0 || sizes.pack_key[1] != 0) &&
+                          !packed.emplace(sizes.pack_key[0], sizes.pack_key[1]).second;
+      if (!shared) plan_.persistent_bytes += sizes.persistent;
+      const bool relocatable = (candidate.kernel.kernel->flags & TN_KERNEL_RELOCATABLE) != 0;
+      if (relocatable && sizes.persistent != 0) {
+        TENON_RETURN_IF_ERROR(pack(*layer.site->site, instance.get(), *stream, &node));
+      }
+      TENON_ASSIGN(node.state, instance->serialize());
+    }
+    return {};
+  }
+
+  Status pack(const Site& site, Instance* instance, Stream& stream, PlanNode* node) {
+    TENON_ASSIGN(const DeviceBuffer memory, DeviceBuffer::allocate(options_.device, node->persistent_bytes));
+    TENON_RETURN_IF_ERROR(options_.device->fill(memory.data(), 0, memory.size(), stream));
+    std::vector<DeviceBuffer> buffers;
+    std::vector<void*> constants;
+    for (const auto& constant : site.desc().constants) {
+      if (constant == nullptr) {
+        constants.push_back(nullptr);
+        continue;
+      }
+      TENON_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(options_.device, constant->bytes()));
+      TENON_RETURN_IF_ERROR(
+          options_.device->copy_to_device(buffer.data(), constant->data(), constant->bytes(), stream));
+      constants.push_back(buffer.data());
+      buffers.push_back(std::move(buffer));
+    }
+    TENON_RETURN_IF_ERROR(stream.synchronize());
+    TENON_RETURN_IF_ERROR(instance->initialize(*options_.device, stream, memory.data(), false, constants));
+    node->persistent.resize(node->persistent_bytes);
+    TENON_RETURN_IF_ERROR(
+        options_.device->copy_to_host(node->persistent.data(), memory.data(), memory.size(), stream));
+    node->has_persistent = true;
+    return stream.synchronize();
+  }
+
+  void collect_plugins() {
+    std::set<PluginNeed> needs;
+    for (const PlanNode& node : plan_.nodes) {
+      needs.insert(options_.registry->owner_of_op(node.op_id));
+      if (!node.plugin_id.empty()) needs.insert(options_.registry->owner_of_kernel(node.kernel));
+    }
+    for (const PluginNeed& need : needs) {
+      if (!need.id.empty()) plan_.plugins.push_back(need);
+    }
+  }
+
+  const Graph& graph_;
+  const Selection& selection_;
+  Reformats* reformats_;
+  const BuildOptions& options_;
+  BuildOutput* output_;
+  Plan& plan_;
+  std::map<std::pair<ValueId, std::string>, std::uint32_t> tensors_;
+  std::map<ValueId, std::string> produced_;
+};
+
+}  // namespace
+
+Status lower(const Graph& graph, const Selection& selection, Reformats* reformats, const BuildOptions& options,
+             BuildOutput* output) {
+  return Lowering(graph, selection, reformats, options, output).run();
+}
+
+}  // namespace tenon

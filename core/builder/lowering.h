@@ -1,0 +1,16 @@
+// Lowering: from a graph with chosen candidates to a plan: conversions inserted, memory placed, instances sized.
+#pragma once
+
+#include <tenon/status.hpp>
+
+#include "core/builder/builder.h"
+#include "core/builder/selection.h"
+#include "core/plan/plan.h"
+
+namespace tenon {
+
+/// Fills output->plan and output->layers.
+Status lower(const Graph& graph, const Selection& selection, Reformats* reformats, const BuildOptions& options,
+             BuildOutput* output);
+
+}  // namespace tenon

@@ -1,0 +1,308 @@
+#include "core/builder/selection.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "core/base/text.h"
+#include "core/builder/layout.h"
+
+namespace tenon {
+namespace {
+
+EnumerateOptions enumerate_options(const BuildOptions& options) {
+  EnumerateOptions result;
+  result.workspace_limit = options.workspace_limit;
+  result.allow_nondeterministic = options.allow_nondeterministic;
+  result.disabled_sources = options.disabled_sources;
+  return result;
+}
+
+std::uint32_t site_flags(const BuildOptions& options) {
+  return (options.allow_tf32 ? unsigned{TN_SITE_ALLOW_TF32} : 0u) |
+         (options.allow_nondeterministic ? unsigned{TN_SITE_ALLOW_NONDETERMINISTIC} : 0u);
+}
+
+bool glob_matches(const std::string& pattern, const Node& node) {
+  if (fnmatch(pattern.c_str(), node.name.c_str(), 0) == 0) return true;
+  return std::any_of(node.members.begin(), node.members.end(), [&](const std::string& member) {
+    return fnmatch(pattern.c_str(), member.c_str(), 0) == 0;
+  });
+}
+
+/// Keeps the candidates that the rules for this node allow. The rules are the caller's words, so nothing left is an error.
+Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, TuneSite* site) {
+  for (const LayerRule& rule : rules) {
+    if (!glob_matches(rule.match, node)) continue;
+    std::vector<Candidate>& candidates = site->enumeration.candidates;
+    std::vector<Candidate> kept;
+    for (const Candidate& candidate : candidates) {
+      const bool fits = (rule.kernel.empty() || rule.kernel == candidate.kernel.kernel->name) &&
+                        (rule.combo.empty() || rule.combo == candidate.combo_text) &&
+                        (!rule.tactic || *rule.tactic == candidate.hash);
+      if (fits) kept.push_back(candidate);
+    }
+    if (kept.empty()) {
+      return {Code::kInvalid,
+              fmt::format("layer {}: the rule for \"{}\" asks for {}{}{}, which no kernel offers here; valid tactics: {}",
+                          node.name, rule.match, rule.kernel.empty() ? "" : "kernel " + rule.kernel + " ",
+                          rule.combo.empty() ? "" : "combo " + rule.combo + " ",
+                          rule.tactic ? "tactic " + to_text(*rule.tactic) : "", valid_tactics_text(*site, nullptr))};
+    }
+    candidates = std::move(kept);
+    site->enumeration.fallback = Candidate();
+  }
+  return {};
+}
+
+Status no_candidate(const TuneSite& site) {
+  std::vector<std::string> reasons;
+  for (const Decline& decline : site.enumeration.declines) {
+    reasons.push_back(fmt::format("{}{}: {}", decline.kernel, decline.combo.empty() ? "" : " " + decline.combo,
+                                  decline.reason));
+  }
+  return {Code::kNotFound,
+          fmt::format("layer {} (op {}) has no kernel on {}: {}", site.layer, site.site->desc().op_id,
+                      site.site->device().info().name,
+                      reasons.empty() ? "no loaded plugin has one, and the op has no reference" : join(reasons, "; "))};
+}
+
+/// Times the site; if none of its candidates works, the op's reference takes its place.
+Result<TuneResult> time_with_fallback(Tuner* tuner, TuneSite* site, int index, int count) {
+  if (site->enumeration.candidates.empty()) return no_candidate(*site);
+  TENON_ASSIGN(TuneResult result, tuner->time_site(*site, index, count));
+  const auto usable = [](const CandidateTime& time) { return time.usable(); };
+  if (result.fixed || std::any_of(result.times.begin(), result.times.end(), usable)) return result;
+  if (!site->enumeration.fallback.kernel) {
+    std::vector<std::string> reasons;
+    for (std::size_t i = 0; i < result.times.size(); ++i) {
+      reasons.push_back(fmt::format("{} {}: {}", site->enumeration.candidates[i].kernel.kernel->name,
+                                    site->enumeration.candidates[i].tactic.params, result.times[i].reason));
+    }
+    return Status(Code::kNotFound, fmt::format("layer {} (op {}): no candidate works: {}", site->layer,
+                                               site->site->desc().op_id, join(reasons, "; ")));
+  }
+  site->enumeration.candidates.push_back(std::exchange(site->enumeration.fallback, Candidate()));
+  return tuner->time_site(*site, index, count);
+}
+
+/// Fastest usable candidate, the first of equals; nothing if none is usable.
+std::optional<std::size_t> fastest(const TuneResult& result) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < result.times.size(); ++i) {
+    if (result.times[i].usable() && (!best || result.times[i].ms < result.times[*best].ms)) best = i;
+  }
+  return best;
+}
+
+/// Port formats as the layout solver wants them.
+LayoutProblem::Option make_option(const Site& site, const Candidate& candidate, double ms) {
+  LayoutProblem::Option option;
+  option.ms = ms;
+  for (std::size_t i = 0; i < candidate.combo.inputs.size(); ++i) {
+    const bool matters = candidate.combo.inputs[i].dtype != TN_DTYPE_NONE && site.desc().constants[i] == nullptr;
+    option.inputs.push_back(matters ? format_text(candidate.combo.inputs[i].format) : "");
+  }
+  for (const TnPort& port : candidate.combo.outputs) option.outputs.push_back(format_text(port.format));
+  return option;
+}
+
+/// Options of one site: the best candidate of each combo, or the recorded one alone.
+std::vector<std::size_t> options_of(const SelectedSite& selected) {
+  if (selected.result.fixed) return {*selected.result.recorded};
+  std::map<std::string, std::size_t> best;
+  std::vector<std::size_t> order;
+  const std::vector<Candidate>& candidates = selected.tune->enumeration.candidates;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const CandidateTime& time = selected.result.times[i];
+    if (!time.usable()) continue;
+    const auto [entry, added] = best.emplace(candidates[i].combo_text, i);
+    if (!added && time.ms < selected.result.times[entry->second].ms) entry->second = i;
+  }
+  for (const auto& [combo, index] : best) order.push_back(index);
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+/// Times every conversion that any pair of options could need.
+Status time_conversions(const Graph& graph, const Selection& selection, const std::vector<std::vector<std::size_t>>& options,
+                        Reformats* reformats) {
+  std::map<ValueId, std::vector<std::string>> produced, wanted;
+  const auto add = [](std::vector<std::string>* list, const std::string& format) {
+    if (std::find(list->begin(), list->end(), format) == list->end()) list->push_back(format);
+  };
+  for (std::size_t n = 0; n < selection.order.size(); ++n) {
+    const Node& node = graph.node(selection.order[n]);
+    const SelectedSite& selected = selection.sites[selection.node_site[n]];
+    for (const std::size_t index : options[selection.node_site[n]]) {
+      const LayoutProblem::Option option =
+          make_option(*selected.tune->site, selected.tune->enumeration.candidates[index], 0);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!option.inputs[i].empty()) add(&wanted[node.inputs[i]], option.inputs[i]);
+      }
+      for (std::size_t i = 0; i < node.outputs.size(); ++i) add(&produced[node.outputs[i]], option.outputs[i]);
+    }
+  }
+  for (const ValueId output : graph.outputs()) add(&wanted[output], "row");
+  for (const auto& [value, formats] : wanted) {
+    const auto from = produced.find(value);
+    const std::vector<std::string> sources = from == produced.end() ? std::vector<std::string>{"row"} : from->second;
+    for (const std::string& source : sources) {
+      for (const std::string& target : formats) {
+        if (source == target) continue;
+        const Value& tensor = graph.value(value);
+        TENON_RETURN_IF_ERROR(reformats->find(tensor.dtype, tensor.dims, source, target).status());
+      }
+    }
+  }
+  return {};
+}
+
+Status choose_layout(const Graph& graph, Selection* selection, Reformats* reformats) {
+  std::vector<std::vector<std::size_t>> options;
+  for (const SelectedSite& selected : selection->sites) options.push_back(options_of(selected));
+  TENON_RETURN_IF_ERROR(time_conversions(graph, *selection, options, reformats));
+
+  LayoutProblem problem;
+  problem.num_values = static_cast<int>(graph.values().size());
+  for (std::size_t s = 0; s < selection->sites.size(); ++s) {
+    const SelectedSite& selected = selection->sites[s];
+    problem.sites.emplace_back();
+    for (const std::size_t index : options[s]) {
+      problem.sites.back().push_back(make_option(*selected.tune->site, selected.tune->enumeration.candidates[index],
+                                                 selected.result.times[index].ms));
+    }
+  }
+  for (std::size_t n = 0; n < selection->order.size(); ++n) {
+    const Node& node = graph.node(selection->order[n]);
+    LayoutProblem::Node entry;
+    entry.site = static_cast<int>(selection->node_site[n]);
+    for (const ValueId input : node.inputs) {
+      entry.inputs.push_back(input == kNoId || graph.value(input).constant != nullptr ? -1 : static_cast<int>(input));
+    }
+    for (const ValueId output : node.outputs) entry.outputs.push_back(static_cast<int>(output));
+    problem.nodes.push_back(std::move(entry));
+  }
+  for (const ValueId output : graph.outputs()) problem.row_values.push_back(static_cast<int>(output));
+  problem.reformat_ms = [&](int value, const std::string& from, const std::string& to) {
+    const Value& tensor = graph.value(static_cast<ValueId>(value));
+    const auto found = reformats->find(tensor.dtype, tensor.dims, from, to);
+    if (!found.ok() || *found == nullptr) return std::numeric_limits<double>::infinity();
+    return (*found)->result.times[(*found)->chosen].ms;
+  };
+  TENON_ASSIGN(const LayoutSolution solution, solve_layout(problem));
+  for (std::size_t s = 0; s < selection->sites.size(); ++s) {
+    selection->sites[s].chosen = options[s][static_cast<std::size_t>(solution.options[s])];
+  }
+  return {};
+}
+
+/// A pin says "this layer, whatever happens"; without the layer it can only be a mistake.
+Status check_pins(const Graph& graph, const TimingCache& cache, const BuildOptions& options) {
+  if (!options.editable) return {};
+  for (const CacheChoice& choice : cache.choices()) {
+    if (!choice.pinned || choice.layer.empty() || choice.op == kReformatOp) continue;
+    if (!choice.device.empty() && choice.device != options.device->info().signature) continue;
+    if (graph.find_node(choice.layer) != kNoId) continue;
+    std::vector<std::string> names;
+    for (const Node& node : graph.nodes()) {
+      if (node.alive) names.push_back(node.name);
+    }
+    const std::string near = nearest(choice.layer, names);
+    return {Code::kInvalid,
+            fmt::format("the timing cache pins layer {} (key {}), which this network does not have{}; unpin or erase it",
+                        choice.layer, to_text(choice.key), near.empty() ? "" : " (nearest: " + near + ")")};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<const SelectedSite*> Reformats::find(std::int32_t dtype, const TnDims& dims, const std::string& from,
+                                            const std::string& to) {
+  const Key key(dtype, to_vector(dims), from, to);
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second ? &*known->second : nullptr;
+  std::optional<SelectedSite>& entry = known_[key];
+  const OpRef op = options_.registry->find_op(kReformatOp);
+  if (!op) return nullptr;
+  SiteDesc desc;
+  desc.op_id = kReformatOp;
+  desc.attrs.values["from"] = from;
+  desc.attrs.values["to"] = to;
+  desc.dims = {dims, dims};
+  desc.dtypes = {dtype, dtype};
+  desc.num_inputs = desc.num_outputs = 1;
+  desc.constants.resize(1);
+  desc.flags = site_flags(options_);
+  auto tune = std::make_shared<TuneSite>();
+  tune->site = Site::create(std::move(desc), *options_.device);
+  tune->op = op;
+  tune->layer = fmt::format("reformat{}({}>{})", dims_text(dims), from, to);
+  tune->key = tune->site->key("");
+  tune->enumeration = enumerate(*tune->site, *options_.registry, enumerate_options(options_));
+  // A kernel that ignores the attributes would convert between other formats than those asked for.
+  std::erase_if(tune->enumeration.candidates, [&](const Candidate& candidate) {
+    return format_text(candidate.combo.inputs[0].format) != from ||
+           format_text(candidate.combo.outputs[0].format) != to;
+  });
+  tune->enumeration.fallback = Candidate();
+  if (tune->enumeration.candidates.empty()) return nullptr;
+  TENON_ASSIGN(TuneResult result, tuner_->time_site(*tune, 0, 0));
+  const std::optional<std::size_t> chosen = result.fixed ? result.recorded : fastest(result);
+  if (!chosen) return nullptr;
+  entry = SelectedSite{std::move(tune), std::move(result), *chosen};
+  return &*entry;
+}
+
+void Reformats::record_all() {
+  for (auto& [key, entry] : known_) {
+    if (entry) tuner_->record_choice(*entry->tune, entry->result, entry->chosen);
+  }
+}
+
+Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, const TimingCache& cache,
+                                    Tuner* tuner, Reformats* reformats) {
+  TENON_RETURN_IF_ERROR(check_pins(graph, cache, options));
+  Selection selection;
+  TENON_ASSIGN(selection.order, graph.topological_order());
+  std::map<Hash128, std::size_t> known;
+  for (const NodeId id : selection.order) {
+    const Node& node = graph.node(id);
+    auto tune = std::make_shared<TuneSite>();
+    tune->site = Site::create(describe_site(graph, id, site_flags(options)), *options.device);
+    tune->op = node.op;
+    tune->layer = node.name;
+    tune->key = tune->site->key(options.editable ? node.name : "");
+    const auto [entry, added] = known.emplace(tune->key, selection.sites.size());
+    selection.node_site.push_back(entry->second);
+    if (!added && options.layer_rules.empty()) continue;
+    tune->enumeration = enumerate(*tune->site, *options.registry, enumerate_options(options));
+    TENON_RETURN_IF_ERROR(apply_layer_rules(node, options.layer_rules, tune.get()));
+    if (!added) {
+      // A rule for one of several identical layers holds for all of them: they share one record.
+      SelectedSite& shared = selection.sites[entry->second];
+      if (tune->enumeration.candidates.size() < shared.tune->enumeration.candidates.size()) {
+        shared.tune->enumeration = tune->enumeration;
+      }
+      continue;
+    }
+    selection.sites.push_back({std::move(tune), {}, 0});
+  }
+  const int count = static_cast<int>(selection.sites.size());
+  for (int i = 0; i < count; ++i) {
+    SelectedSite& selected = selection.sites[static_cast<std::size_t>(i)];
+    TENON_ASSIGN(selected.result, time_with_fallback(tuner, selected.tune.get(), i + 1, count));
+  }
+  TENON_RETURN_IF_ERROR(choose_layout(graph, &selection, reformats));
+  for (const SelectedSite& selected : selection.sites) {
+    tuner->record_choice(*selected.tune, selected.result, selected.chosen);
+  }
+  reformats->record_all();
+  return selection;
+}
+
+}  // namespace tenon

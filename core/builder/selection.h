@@ -1,0 +1,57 @@
+// Selection: one candidate for every site of a graph, and the conversions between formats that the choice needs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <tenon/status.hpp>
+
+#include "core/builder/builder.h"
+#include "core/graph/graph.h"
+#include "core/tuner/tuner.h"
+
+namespace tenon {
+
+inline constexpr char kReformatOp[] = "tenon.reformat/1";
+
+/// A site with its times and the candidate that will run.
+struct SelectedSite {
+  std::shared_ptr<TuneSite> tune;
+  TuneResult result;
+  std::size_t chosen = 0;
+  const Candidate& candidate() const { return tune->enumeration.candidates[chosen]; }
+};
+
+/// Conversions between formats, each distinct one timed once.
+class Reformats {
+ public:
+  Reformats(const BuildOptions& options, Tuner* tuner) : options_(options), tuner_(tuner) {}
+
+  /// The fastest kernel for one conversion; null if no kernel can do it. Errors are those of Tuner::time_site.
+  Result<const SelectedSite*> find(std::int32_t dtype, const TnDims& dims, const std::string& from,
+                                   const std::string& to);
+  /// Records every conversion that was looked at, so that an edited choice finds what it needs without measuring.
+  void record_all();
+
+ private:
+  using Key = std::tuple<std::int32_t, std::vector<std::int64_t>, std::string, std::string>;
+  const BuildOptions& options_;
+  Tuner* tuner_;
+  std::map<Key, std::optional<SelectedSite>> known_;
+};
+
+struct Selection {
+  std::vector<NodeId> order;           ///< live nodes, producers first
+  std::vector<std::size_t> node_site;  ///< per entry of order
+  std::vector<SelectedSite> sites;
+};
+
+/// Enumerates, times and chooses for a whole graph, and records the choices.
+Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, const TimingCache& cache,
+                                    Tuner* tuner, Reformats* reformats);
+
+}  // namespace tenon
