@@ -36,8 +36,11 @@ class OnednnThreads {
   int before_;
 };
 
-// Cheap: engines of the same kind and index share oneDNN's cache of generated code.
-inline dnnl::engine onednn_engine() { return dnnl::engine(dnnl::engine::kind::cpu, 0); }
+// One for the library. Primitive descriptions refer to it without owning it, so it outlives them all.
+inline const dnnl::engine& onednn_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
 
 // Declined for types that oneDNN does not have.
 inline dnnl::memory::data_type onednn_type(int32_t dtype) {
@@ -53,6 +56,15 @@ inline dnnl::memory::data_type onednn_type(int32_t dtype) {
 }
 
 inline dnnl::memory::dims onednn_dims(const Dims& dims) { return dnnl::memory::dims(dims.begin(), dims.end()); }
+
+// The dims of a description.
+inline dnnl::memory::dims onednn_shape(const dnnl::memory::desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+  return desc.get_dims();
+#else
+  return desc.dims();
+#endif
+}
 
 // A packed row-major tensor.
 inline dnnl::memory::desc onednn_row(int32_t dtype, const Dims& dims) {
@@ -219,7 +231,7 @@ class OnednnPrimitive {
  public:
   OnednnPrimitive() = default;
   explicit OnednnPrimitive(const dnnl::primitive_desc& desc)
-      : engine_(onednn_engine()), scratchpad_(desc.scratchpad_desc()), primitive_(desc) {}
+      : scratchpad_(desc.scratchpad_desc()), primitive_(desc) {}
 
   // Blocks until the work is done. `scratchpad` holds onednn_scratchpad() bytes.
   void execute(int threads, std::initializer_list<OnednnArg> args, void* scratchpad,
@@ -229,16 +241,15 @@ class OnednnPrimitive {
     for (const OnednnArg& arg : args) add(arg, &memories);
     for (const OnednnArg& arg : more) add(arg, &memories);
     if (scratchpad_.get_size() > 0) add({DNNL_ARG_SCRATCHPAD, &scratchpad_, scratchpad}, &memories);
-    dnnl::stream stream(engine_);
+    dnnl::stream stream(onednn_engine());
     primitive_.execute(stream, memories);
     stream.wait();
   }
 
  private:
-  void add(const OnednnArg& arg, std::unordered_map<int, dnnl::memory>* memories) const {
-    memories->emplace(arg.number, dnnl::memory(*arg.desc, engine_, const_cast<void*>(arg.data)));
+  static void add(const OnednnArg& arg, std::unordered_map<int, dnnl::memory>* memories) {
+    memories->emplace(arg.number, dnnl::memory(*arg.desc, onednn_engine(), const_cast<void*>(arg.data)));
   }
-  dnnl::engine engine_;
   dnnl::memory::desc scratchpad_;
   dnnl::primitive primitive_;
 };
@@ -247,7 +258,7 @@ class OnednnPrimitive {
 inline void onednn_reorder(const dnnl::memory::desc& from, const void* source, const dnnl::memory::desc& to,
                            void* destination, int threads) {
   const OnednnThreads scope(threads);
-  const dnnl::engine engine = onednn_engine();
+  const dnnl::engine& engine = onednn_engine();
   dnnl::memory input(from, engine, const_cast<void*>(source));
   dnnl::memory output(to, engine, destination);
   dnnl::stream stream(engine);

@@ -14,8 +14,9 @@ class SoftmaxTest : public ::testing::Test {
     ASSERT_TRUE(host_.load("softmax"));
     onednn_ = host_.load("softmax_onednn");
   }
-  std::vector<std::string> kernels() const {
-    if (onednn_) return {"tenon.softmax.vector.f32", "tenon.softmax.onednn.f32"};
+  // oneDNN's fast implementations are for the innermost axis.
+  std::vector<std::string> kernels(bool innermost) const {
+    if (onednn_ && innermost) return {"tenon.softmax.vector.f32", "tenon.softmax.onednn.f32"};
     return {"tenon.softmax.vector.f32"};
   }
   OpTester softmax(int64_t axis) {
@@ -38,7 +39,9 @@ TEST_F(SoftmaxTest, Values) {
 
 TEST_F(SoftmaxTest, KernelsAgree) {
   for (const Dims& dims : {Dims{128, 128}, Dims{3, 5, 7}, Dims{2, 10, 4, 4}, Dims{1, 1000}}) {
-    for (int64_t axis = 0; axis < dims.rank; ++axis) softmax(axis).random_input(dims, 4.0).expect_kernels(kernels());
+    for (int64_t axis = 0; axis < dims.rank; ++axis) {
+      softmax(axis).random_input(dims, 4.0).expect_kernels(kernels(axis == dims.rank - 1));
+    }
   }
 }
 

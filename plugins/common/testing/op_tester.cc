@@ -252,7 +252,7 @@ OpTester& OpTester::expect_kernels(const std::vector<std::string>& required) {
   }
   std::set<std::string> ran;
   for (const TnKernel* kernel : host_.kernels(op_id_)) run_kernel(*kernel, expected, &ran);
-  for (const std::string& name : required) EXPECT_TRUE(ran.count(name)) << name << " took no site";
+  for (const std::string& name : required) EXPECT_TRUE(ran.count(name)) << name << " took no site: " << declined_[name];
   return *this;
 }
 
@@ -303,6 +303,7 @@ void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std
                             : nullptr;
     asked = iface && iface->accepts(host, &kernel, &site) == TN_OK;
   }
+  if (!asked) declined_[kernel.name] = host_.take_failure();
   std::vector<ComboSpec> specs;
   const auto add_combo = [&](const TnCombo& combo) {
     ComboSpec spec({}, {});
@@ -323,11 +324,15 @@ void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std
     }
   }
   for (const ComboSpec& spec : specs) {
-    bool fits = spec.outputs[0].dtype == expected.dtype;
+    // A format of fixed rank is for tensors of that rank.
+    const auto rank_fits = [](const TnPort& port, const Dims& shape) {
+      return port.format.kind != TN_FORMAT_AXES || port.format.rank == shape.rank;
+    };
+    bool fits = spec.outputs[0].dtype == expected.dtype && rank_fits(spec.outputs[0], expected.dims);
     for (size_t n = 0; n < inputs_.size(); ++n) {
       const TnPort& port = spec.inputs[std::min(n, spec.inputs.size() - 1)];
       const bool free = port.dtype == TN_DTYPE_NONE && (inputs_[n].constant || inputs_[n].dtype == TN_DTYPE_NONE);
-      fits = fits && (free || port.dtype == inputs_[n].dtype);
+      fits = fits && rank_fits(port, inputs_[n].dims) && (free || port.dtype == inputs_[n].dtype);
     }
     if (!fits) continue;
     spec.as_c([&](const TnCombo& combo) {
@@ -343,7 +348,8 @@ void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std
       else collected.tactics.emplace_back("", 0);
       if (status != TN_OK) {
         EXPECT_EQ(status, TN_DECLINED) << kernel.name;
-        EXPECT_FALSE(host_.take_failure().empty()) << kernel.name;
+        declined_[kernel.name] = host_.take_failure();
+        EXPECT_FALSE(declined_[kernel.name].empty()) << kernel.name;
         return 0;
       }
       for (const auto& [params, workspace] : collected.tactics) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -86,6 +87,7 @@ class OpTester {
   std::vector<HostArray> inputs_;
   std::optional<Activation> epilogue_;
   std::set<std::string> tactics_run_;
+  std::map<std::string, std::string> declined_;  // the last reason of each kernel
 };
 
 }  // namespace tenon::testing
