@@ -25,7 +25,9 @@ namespace fs = std::filesystem;
 Status open_status(const fs::path& path) {
   const Result<LibraryFile> file = examine_library(path);
   Status status = file.ok() ? PluginLibrary::open(*file).status() : file.status();
-  if (!status.ok()) EXPECT_TRUE(contains(status.message(), path.string())) << status.message();
+  if (!status.ok()) {
+    EXPECT_TRUE(contains(status.message(), path.string())) << status.message();
+  }
   return status;
 }
 

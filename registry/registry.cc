@@ -7,6 +7,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "core/base/text.h"
@@ -313,6 +314,22 @@ OpImporterRef Registry::find_op_importer(std::string_view importer_id, std::stri
   }
   if (best == nullptr) return {};
   return {best->item, best->plugin->host(), best->plugin};
+}
+
+std::vector<OpImporterRef> Registry::op_importers() const {
+  const std::shared_lock lock(impl_->mutex);
+  std::vector<OpImporterRef> result;
+  for (const auto& [key, entry] : impl_->op_importers) {
+    result.push_back({entry.item, entry.plugin->host(), entry.plugin});
+  }
+  std::sort(result.begin(), result.end(), [](const OpImporterRef& a, const OpImporterRef& b) {
+    const auto key = [](const OpImporterRef& ref) {
+      return std::tuple(std::string_view(ref.importer->importer_id), std::string_view(ref.importer->type),
+                        ref.importer->opset_min);
+    };
+    return key(a) < key(b);
+  });
+  return result;
 }
 
 std::vector<PluginInfo> Registry::plugins() const {

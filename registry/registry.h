@@ -75,7 +75,7 @@ class Registry final : public OpSource, public std::enable_shared_from_this<Regi
   /// (with its name), no entry point, entry refused, malformed TnPlugin; kVersion ABI numbers of both sides; kConflict
   /// the plugin's or an op's id is taken (names both files); kInternal load failed.
   Status load(const std::filesystem::path& path);
-  /// Registers a plugin that is linked into the program. Same rules.
+  /// Registers a plugin that is linked into the program. Same rules; `plugin` and its strings live until it is unloaded.
   Status add_linked(const TnPlugin* plugin);
   /// Loads every "*.tnp.so" of a folder in name order; one bad library does not stop the others. Appends what failed,
   /// the folder itself included.
@@ -97,7 +97,10 @@ class Registry final : public OpSource, public std::enable_shared_from_this<Regi
   ImporterRef find_importer(std::string_view id) const;
   /// For one opset (0: any, then the one for the newest). `type` is the foreign op's name, without brackets.
   OpImporterRef find_op_importer(std::string_view importer_id, std::string_view type, std::uint32_t opset = 0) const;
+  /// All of them, by importer id, type and opset.
+  std::vector<OpImporterRef> op_importers() const;
 
+  /// In the order in which they were loaded.
   std::vector<PluginInfo> plugins() const;
   /// Of `needs`, those that are not loaded with equal id and version (both compared as text).
   std::vector<PluginNeed> missing(const std::vector<PluginNeed>& needs) const;

@@ -68,7 +68,7 @@ TnStatus load_second(const TnHost* host) {
 }
 
 TEST_F(RegistryHostTest, TableIsComplete) {
-  const TnPlugin plugin = make_plugin("test.plugin", load_first);
+  static const TnPlugin plugin = make_plugin("test.plugin", load_first);
   ASSERT_TRUE(registry->add_linked(&plugin).ok());
   const TnHost* host = seen_host;
   EXPECT_EQ(host->struct_size, sizeof(TnHost));
@@ -85,7 +85,7 @@ TEST_F(RegistryHostTest, TableIsComplete) {
 }
 
 TEST_F(RegistryHostTest, FailKeepsTheReason) {
-  const TnPlugin plugin = make_plugin("test.plugin", load_first);
+  static const TnPlugin plugin = make_plugin("test.plugin", load_first);
   ASSERT_TRUE(registry->add_linked(&plugin).ok());
   EXPECT_EQ(TN_FAIL(seen_host, TN_DECLINED, "needs rank 4"), TN_DECLINED);
   const Status status = take_failure(TN_DECLINED, "supports");
@@ -94,7 +94,7 @@ TEST_F(RegistryHostTest, FailKeepsTheReason) {
 }
 
 TEST_F(RegistryHostTest, LogNamesThePluginAndTakesAnyLevel) {
-  const TnPlugin plugin = make_plugin("test.plugin", load_first);
+  static const TnPlugin plugin = make_plugin("test.plugin", load_first);
   ASSERT_TRUE(registry->add_linked(&plugin).ok());
   seen_host->log(seen_host, 99, "strange level");
   seen_host->log(seen_host, -1, "strange level");
@@ -103,7 +103,7 @@ TEST_F(RegistryHostTest, LogNamesThePluginAndTakesAnyLevel) {
 }
 
 TEST_F(RegistryHostTest, MemoryIsAligned) {
-  const TnPlugin plugin = make_plugin("test.plugin", load_first);
+  static const TnPlugin plugin = make_plugin("test.plugin", load_first);
   ASSERT_TRUE(registry->add_linked(&plugin).ok());
   const TnHost* host = seen_host;
   for (const std::uint64_t align : {0u, 1u, 2u, 8u, 64u, 4096u}) {
@@ -121,7 +121,7 @@ TEST_F(RegistryHostTest, MemoryIsAligned) {
 }
 
 TEST_F(RegistryHostTest, RegistrationAfterLoadIsRefused) {
-  const TnPlugin plugin = make_plugin("test.plugin", load_first);
+  static const TnPlugin plugin = make_plugin("test.plugin", load_first);
   ASSERT_TRUE(registry->add_linked(&plugin).ok());
   EXPECT_EQ(seen_host->register_op(seen_host, &kSecond), TN_INVALID);
   const Status status = take_failure(TN_INVALID, "register");
@@ -132,7 +132,7 @@ TEST_F(RegistryHostTest, RegistrationAfterLoadIsRefused) {
 }
 
 TEST_F(RegistryHostTest, RegistrationFromAnotherThreadIsRefused) {
-  const TnPlugin plugin = make_plugin("test.plugin", [](const TnHost* host) {
+  static const TnPlugin plugin = make_plugin("test.plugin", [](const TnHost* host) {
     TnStatus answer = TN_OK;
     std::thread([&] { answer = host->register_op(host, &kFirst); }).join();
     return answer == TN_INVALID ? TN_OK : TN_FAIL(host, TN_INTERNAL, "it was accepted");
@@ -142,7 +142,7 @@ TEST_F(RegistryHostTest, RegistrationFromAnotherThreadIsRefused) {
 }
 
 TEST_F(RegistryHostTest, TheSameNameTwiceInOnePluginIsAConflict) {
-  const TnPlugin plugin = make_plugin("test.plugin", [](const TnHost* host) {
+  static const TnPlugin plugin = make_plugin("test.plugin", [](const TnHost* host) {
     const TnStatus status = host->register_op(host, &kFirst);
     return status == TN_OK ? host->register_op(host, &kFirst) : status;
   });
@@ -153,10 +153,10 @@ TEST_F(RegistryHostTest, TheSameNameTwiceInOnePluginIsAConflict) {
 }
 
 TEST_F(RegistryHostTest, ARefusedRegistrationUndoesALoadThatGoesOnRegardless) {
-  const TnPlugin first = make_plugin("test.plugin", load_first);
+  static const TnPlugin first = make_plugin("test.plugin", load_first);
   ASSERT_TRUE(registry->add_linked(&first).ok());
   static int unloads = 0;
-  TnPlugin second = make_plugin("test.careless", [](const TnHost* host) {
+  static TnPlugin second = make_plugin("test.careless", [](const TnHost* host) {
     (void)host->register_op(host, &kSecond);
     (void)host->register_op(host, &kFirst);
     return static_cast<TnStatus>(TN_OK);
@@ -167,13 +167,13 @@ TEST_F(RegistryHostTest, ARefusedRegistrationUndoesALoadThatGoesOnRegardless) {
   EXPECT_FALSE(registry->find_op("test.second/1"));
   EXPECT_EQ(unloads, 1);  // its load had said TN_OK, so it is told to clean up
 
-  const TnPlugin third = make_plugin("test.third", load_second);
+  static const TnPlugin third = make_plugin("test.third", load_second);
   EXPECT_TRUE(registry->add_linked(&third).ok());
 }
 
 TEST_F(RegistryHostTest, UnloadIsNotCalledAfterALoadThatFailed) {
   static int unloads = 0;
-  TnPlugin plugin = make_plugin("test.plugin", [](const TnHost* host) {
+  static TnPlugin plugin = make_plugin("test.plugin", [](const TnHost* host) {
     return TN_FAIL(host, TN_IO, "no disk");
   });
   plugin.unload = [](const TnHost*) { ++unloads; };
@@ -188,13 +188,13 @@ const TnOpImporter kNew = make_op_importer(16, 0);
 const TnOpImporter kOverlapping = make_op_importer(10, 20);
 
 TEST_F(RegistryHostTest, OpImportersShareATypeByOpset) {
-  const TnPlugin old_one = make_plugin("test.old", [](const TnHost* host) {
+  static const TnPlugin old_one = make_plugin("test.old", [](const TnHost* host) {
     return host->register_op_importer(host, &kOld);
   });
-  const TnPlugin new_one = make_plugin("test.new", [](const TnHost* host) {
+  static const TnPlugin new_one = make_plugin("test.new", [](const TnHost* host) {
     return host->register_op_importer(host, &kNew);
   });
-  const TnPlugin clash = make_plugin("test.clash", [](const TnHost* host) {
+  static const TnPlugin clash = make_plugin("test.clash", [](const TnHost* host) {
     return host->register_op_importer(host, &kOverlapping);
   });
   ASSERT_TRUE(registry->add_linked(&old_one).ok());
@@ -202,6 +202,9 @@ TEST_F(RegistryHostTest, OpImportersShareATypeByOpset) {
   EXPECT_EQ(registry->find_op_importer("test.onnx", "RoiAlign", 15).importer, &kOld);
   EXPECT_EQ(registry->find_op_importer("test.onnx", "RoiAlign", 16).importer, &kNew);
   EXPECT_EQ(registry->find_op_importer("test.onnx", "RoiAlign").importer, &kNew);
+  const std::vector<OpImporterRef> all = registry->op_importers();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].importer, &kOld);
   const Status status = registry->add_linked(&clash);
   EXPECT_EQ(status.code(), Code::kConflict);
   EXPECT_TRUE(contains(status.message(), "op importer test.onnx:RoiAlign is taken")) << status.message();

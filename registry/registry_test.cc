@@ -189,7 +189,7 @@ TEST_F(RegistryTest, OneNameInTwoNamespacesIsTwoPlugins) {
 }
 
 TEST_F(RegistryTest, VersionsAreComparedAsText) {
-  const TnPlugin plugin = linked_plugin("test.versioned", "1");
+  static const TnPlugin plugin = linked_plugin("test.versioned", "1");
   EXPECT_OK(registry->add_linked(&plugin));
   EXPECT_TRUE(registry->missing({{"test.versioned", "1", "", ""}}).empty());
   const std::vector<PluginNeed> others = {{"test.versioned", "1.0", "a.so", "0x1"}, {"test.versioned", "01", "", ""}};
@@ -207,8 +207,8 @@ TEST_F(RegistryTest, ListsAllMissingPlugins) {
 // --- plugins inside the program ---
 
 TEST_F(RegistryTest, APluginMayBeLinkedIntoTheProgram) {
-  const TnPlugin plugin = linked_plugin("test.linked", "1");
-  const TnPlugin other = linked_plugin("test.linked", "1");
+  static const TnPlugin plugin = linked_plugin("test.linked", "1");
+  static const TnPlugin other = linked_plugin("test.linked", "1");
   EXPECT_OK(registry->add_linked(&plugin));
   EXPECT_OK(registry->add_linked(&plugin));
   ASSERT_EQ(registry->plugins().size(), 1u);

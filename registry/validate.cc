@@ -88,7 +88,8 @@ Status check_param(const std::string& owner, const TnParam* param, std::set<std:
   }
   if (param->default_text == nullptr || param->required != 0) return {};
   Attrs attrs;
-  return apply_schema("default", &param, 1, &attrs).with_context(label);
+  const Status status = apply_schema("default", &param, 1, &attrs);
+  return status.ok() ? status : invalid(label + ": " + status.message());
 }
 
 Status check_params(const std::string& owner, const TnParam* const* params, std::uint32_t count, const char* field) {
