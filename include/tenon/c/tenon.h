@@ -1,0 +1,215 @@
+/* Tenon's public C API: the only symbols that libtenon exports. <tenon/tenon.hpp> is the same in C++.
+ *
+ * Objects are reference-counted handles: every TnX* that a function gives belongs to the caller, who releases it with
+ * tn_x_release; release accepts NULL. What an object needs it keeps alive itself, so any order of release is safe.
+ * Functions answer a TnStatus; for anything but 0 tn_last_error() tells the calling thread why. Strings are UTF-8 and,
+ * unless said otherwise, stay valid as long as the object that gave them is neither changed nor released.
+ * Threads: builders, networks, configs and contexts are used by one thread at a time, each; everything else is
+ * thread-safe. A Logger or ErrorRecorder callback may be called from any thread. */
+#ifndef TENON_C_TENON_H
+#define TENON_C_TENON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../plugin/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENON_API __attribute__((visibility("default")))
+
+struct TnPlugin;
+typedef struct TnLibrary TnLibrary;           /* registry, logger, recorder, allocator: what everything else starts from */
+typedef struct TnNetwork TnNetwork;
+typedef struct TnBuilderConfig TnBuilderConfig;
+typedef struct TnTimingCache TnTimingCache;
+typedef struct TnBuildResult TnBuildResult;   /* engine bytes and report */
+typedef struct TnEngine TnEngine;
+typedef struct TnContext TnContext;
+typedef struct TnText TnText;                 /* text that a function made */
+
+/* --- errors and text --- */
+
+/* Why the last failing call of this thread failed; "" if none did. Valid until the thread's next call. */
+TENON_API const char* tn_last_error(void);
+TENON_API const char* tn_version(void); /* "0.1.0" */
+TENON_API const char* tn_text_data(const TnText* text);
+TENON_API size_t tn_text_size(const TnText* text);
+TENON_API void tn_text_release(TnText* text);
+
+/* --- library: one registry of plugins with its logger --- */
+
+typedef void (*TnLogFn)(void* context, int32_t severity /* TN_LOG_* */, const char* message);
+typedef void (*TnErrorFn)(void* context, TnStatus code, const char* message);
+typedef struct TnLibraryOptions {
+  uint32_t struct_size;
+  int32_t log_threshold; /* least important TN_LOG_* wanted */
+  TnLogFn log;           /* NULL: nothing is logged */
+  void* log_context;
+  TnErrorFn record_error; /* NULL: failures go to the logger */
+  void* error_context;
+  /* The caller's memory for devices; both or none. */
+  void* (*allocate)(void* context, size_t bytes, size_t alignment);
+  void (*free)(void* context, void* memory);
+  void* allocator_context;
+} TnLibraryOptions;
+
+/* An empty registry. `options` may be NULL. Callbacks and contexts outlive everything made from the library. */
+TENON_API TnStatus tn_library_create(const TnLibraryOptions* options, TnLibrary** out);
+TENON_API void tn_library_release(TnLibrary* library);
+/* Loads one plugin file; all or nothing. */
+TENON_API TnStatus tn_library_load_plugin(TnLibrary* library, const char* path);
+/* Registers a plugin that is linked into the program. */
+TENON_API TnStatus tn_library_add_plugin(TnLibrary* library, const struct TnPlugin* plugin);
+/* Loads every plugin of $TENON_PLUGIN_PATH and of the installation. A library that cannot be loaded is logged as a
+ * warning and does not stop the others; *num_failed (may be NULL) counts them. */
+TENON_API TnStatus tn_library_discover(TnLibrary* library, uint32_t* num_failed);
+TENON_API TnStatus tn_library_unload_plugin(TnLibrary* library, const char* plugin_id);
+/* Everything registered, as JSON: plugins[] {id, version, path, ops[], kernels[], fusions[], importers[]}, failed[]. */
+TENON_API TnStatus tn_library_describe(const TnLibrary* library, TnText** json);
+
+/* --- network --- */
+
+typedef uint32_t TnTensorId;
+#define TN_NO_TENSOR 0xFFFFFFFFu
+
+TENON_API TnStatus tn_network_create(TnLibrary* library, TnNetwork** out);
+TENON_API void tn_network_release(TnNetwork* network);
+/* Reads a model file with the importer that fits it best, or the one named. options_json: {"key": "value"} or NULL.
+ * files_json: {"weights": "path"} names further files by role, or NULL. */
+TENON_API TnStatus tn_network_import(TnNetwork* network, const char* path, const char* importer,
+                                     const char* options_json, const char* files_json);
+TENON_API TnStatus tn_network_add_input(TnNetwork* network, const char* name, int32_t dtype, const TnDims* dims,
+                                        TnTensorId* out);
+/* A constant; the data (row-major, packed) is copied. */
+TENON_API TnStatus tn_network_add_constant(TnNetwork* network, const char* name, int32_t dtype, const TnDims* dims,
+                                           const void* data, size_t bytes, TnTensorId* out);
+/* A layer of any registered op. attrs_json: {"axis": 1, "mode": "x", "pads": [1,1]} or NULL; TN_NO_TENSOR marks an
+ * absent optional input. Writes num_outputs ids. */
+TENON_API TnStatus tn_network_add_layer(TnNetwork* network, const char* op_id, const char* name,
+                                        const char* attrs_json, const TnTensorId* inputs, uint32_t num_inputs,
+                                        TnTensorId* outputs, uint32_t num_outputs);
+TENON_API TnStatus tn_network_mark_output(TnNetwork* network, TnTensorId tensor);
+TENON_API TnStatus tn_network_mark_output_by_name(TnNetwork* network, const char* name);
+/* Gives an input other dims and infers everything again; used for batch and --shape. */
+TENON_API TnStatus tn_network_set_input_dims(TnNetwork* network, const char* name, const TnDims* dims);
+TENON_API TnStatus tn_network_rename(TnNetwork* network, TnTensorId tensor, const char* name);
+TENON_API TnStatus tn_network_describe_tensor(const TnNetwork* network, TnTensorId tensor, const char** name,
+                                              int32_t* dtype, TnDims* dims);
+/* Text that travels in the engine. get gives TN_NOTFOUND for an absent key. */
+TENON_API TnStatus tn_network_set_metadata(TnNetwork* network, const char* key, const char* text);
+TENON_API TnStatus tn_network_get_metadata(const TnNetwork* network, const char* key, const char** text);
+/* Readable dump, one line a node. */
+TENON_API TnStatus tn_network_dump(const TnNetwork* network, TnText** out);
+/* JSON: inputs[], outputs[] {name, dims, dtype}, nodes[] {name, op, inputs[], outputs[], attrs}, parameters. */
+TENON_API TnStatus tn_network_describe(const TnNetwork* network, TnText** json);
+
+/* --- timing cache --- */
+
+typedef struct TnCacheKey { /* frozen */
+  uint8_t bytes[16];        /* big-endian: printed in this order */
+} TnCacheKey;
+typedef struct TnCacheValue { /* frozen */
+  uint64_t tactic;            /* 2^64-1: invalid */
+  float ms;                   /* negative or NaN: invalid */
+  uint32_t reserved;
+} TnCacheValue;
+
+/* From serialized bytes, or empty (size 0). `device` as for the builder ("cpu"). */
+TENON_API TnStatus tn_cache_create(TnLibrary* library, const char* device, int32_t threads, const void* bytes,
+                                   size_t size, TnTimingCache** out);
+TENON_API TnStatus tn_cache_load(TnLibrary* library, const char* device, int32_t threads, const char* path,
+                                 int32_t strict, TnTimingCache** out);
+TENON_API TnStatus tn_cache_save(const TnTimingCache* cache, const char* path);
+TENON_API void tn_cache_release(TnTimingCache* cache);
+TENON_API TnStatus tn_cache_serialize(const TnTimingCache* cache, TnText** out);
+TENON_API TnCacheValue tn_cache_query(const TnTimingCache* cache, const TnCacheKey* key);
+TENON_API size_t tn_cache_query_keys(const TnTimingCache* cache, TnCacheKey* out, size_t capacity);
+TENON_API int32_t tn_cache_update(TnTimingCache* cache, const TnCacheKey* key, const TnCacheValue* value);
+TENON_API int32_t tn_cache_combine(TnTimingCache* cache, const TnTimingCache* other, int32_t ignore_mismatch);
+TENON_API void tn_cache_reset(TnTimingCache* cache);
+/* choice_json: {key, layer, op, combo, kernel, tactic, params, ms, pinned}; key and tactic are needed. */
+TENON_API TnStatus tn_cache_insert(TnTimingCache* cache, const char* choice_json);
+TENON_API int32_t tn_cache_pin(TnTimingCache* cache, const TnCacheKey* key, int32_t pinned);
+TENON_API int32_t tn_cache_erase(TnTimingCache* cache, const TnCacheKey* key);
+/* JSON: choices[], measured[] with the file's fields; of one layer if `layer` is not NULL. */
+TENON_API TnStatus tn_cache_describe(const TnTimingCache* cache, const char* layer, TnText** json);
+
+/* --- build --- */
+
+/* Keys and values of a config, as text: "device" cpu|auto; "threads" 2; "workspace" bytes; "precision" fp32;
+ * "editable_timing_cache", "frozen_cache", "allow_nondeterministic", "retune" 0|1; "time_budget" seconds;
+ * "tactic_sources" "+a,-b"; "disable_rule" id (repeatable); "verbosity" none|layer_names|detailed;
+ * "journal" path of the crash journal; "layer" JSON {match, kernel, combo, tactic, precision} (repeatable). */
+TENON_API TnStatus tn_config_create(TnBuilderConfig** out);
+TENON_API void tn_config_release(TnBuilderConfig* config);
+TENON_API TnStatus tn_config_set(TnBuilderConfig* config, const char* key, const char* value);
+TENON_API TnStatus tn_config_set_cache(TnBuilderConfig* config, TnTimingCache* cache);
+/* Called between measurements: layer i of n, tactic j of m, seconds so far and to go (below 0: unknown). A result other
+ * than 0 cancels the build, which then fails with TN_CANCELLED and leaves a valid cache. */
+typedef int32_t (*TnProgressFn)(void* context, int32_t layer, int32_t layers, int32_t tactic, int32_t tactics,
+                                const char* name, double elapsed_s, double eta_s);
+TENON_API TnStatus tn_config_set_progress(TnBuilderConfig* config, TnProgressFn progress, void* context);
+
+/* Compiles the network, which is not changed. `config` may be NULL. */
+TENON_API TnStatus tn_build(TnLibrary* library, const TnNetwork* network, const TnBuilderConfig* config,
+                            TnBuildResult** out);
+TENON_API void tn_build_release(TnBuildResult* result);
+TENON_API const void* tn_build_engine_data(const TnBuildResult* result);
+TENON_API size_t tn_build_engine_size(const TnBuildResult* result);
+/* The build report as JSON; see docs/use.md. */
+TENON_API const char* tn_build_report(const TnBuildResult* result);
+/* Every candidate of a layer of the report or node of the network, as JSON: node, candidates[] {kernel, combo, tactic,
+ * tactic_hash, ms, status, reason}. TN_NOTFOUND lists near names. */
+TENON_API TnStatus tn_explain(TnLibrary* library, const TnNetwork* network, const TnBuilderConfig* config,
+                              const char* name, TnText** json);
+/* Runs every node of the network by its plain reference on the host. inputs: row-major data, one per network input. */
+typedef struct TnReferenceRun TnReferenceRun;
+TENON_API TnStatus tn_reference_run(const TnNetwork* network, const void* const* inputs, uint32_t num_inputs,
+                                    TnReferenceRun** out);
+TENON_API void tn_reference_release(TnReferenceRun* run);
+/* Names of the values that were computed, in the order of execution. */
+TENON_API uint32_t tn_reference_num_values(const TnReferenceRun* run);
+TENON_API TnStatus tn_reference_value(const TnReferenceRun* run, uint32_t index, const char** name, TnTensor* tensor);
+
+/* --- engine and context --- */
+
+TENON_API TnStatus tn_engine_load(TnLibrary* library, const char* path, const char* device, int32_t threads,
+                                  TnEngine** out);
+/* From memory, which is copied. */
+TENON_API TnStatus tn_engine_create(TnLibrary* library, const void* bytes, size_t size, const char* device,
+                                    int32_t threads, TnEngine** out);
+TENON_API void tn_engine_release(TnEngine* engine);
+TENON_API uint32_t tn_engine_num_inputs(const TnEngine* engine);
+TENON_API uint32_t tn_engine_num_outputs(const TnEngine* engine);
+TENON_API TnStatus tn_engine_describe_input(const TnEngine* engine, uint32_t index, const char** name, int32_t* dtype,
+                                            TnDims* dims);
+TENON_API TnStatus tn_engine_describe_output(const TnEngine* engine, uint32_t index, const char** name,
+                                             int32_t* dtype, TnDims* dims);
+TENON_API TnStatus tn_engine_get_metadata(const TnEngine* engine, const char* key, const char** text);
+TENON_API uint64_t tn_engine_scratch_bytes(const TnEngine* engine);
+TENON_API const char* tn_engine_device(const TnEngine* engine); /* "cpu (AMD EPYC, 2 threads)" */
+
+/* What an engine file says, without its plugins: format "json" or "oneline"; layer -1: all. */
+TENON_API TnStatus tn_inspect_file(const char* path, const char* format, TnText** out);
+TENON_API uint32_t tn_engine_num_layers(const TnEngine* engine);
+TENON_API TnStatus tn_engine_inspect(const TnEngine* engine, int32_t layer, const char* format, TnText** out);
+
+TENON_API TnStatus tn_context_create(TnEngine* engine, int32_t own_scratch, TnContext** out);
+TENON_API void tn_context_release(TnContext* context);
+/* The caller's memory for an input or output; strides in elements, or NULL for packed row-major. */
+TENON_API TnStatus tn_context_set_tensor(TnContext* context, const char* name, void* data, const int64_t* strides);
+TENON_API TnStatus tn_context_set_scratch(TnContext* context, void* memory, uint64_t bytes);
+/* Failures of this context go here instead of to the library's recorder. NULL takes it back. */
+TENON_API TnStatus tn_context_set_recorder(TnContext* context, TnErrorFn record_error, void* error_context);
+TENON_API TnStatus tn_context_enqueue(TnContext* context, void* stream);
+TENON_API TnStatus tn_context_execute(TnContext* context);
+/* JSON: [{name, ms}], one run, each layer timed. */
+TENON_API TnStatus tn_context_profile(TnContext* context, TnText** json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TENON_C_TENON_H */
