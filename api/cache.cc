@@ -8,6 +8,7 @@ using tenon::CacheMeasurement;
 using tenon::Code;
 using tenon::Hash128;
 using tenon::Status;
+using tenon::to_text;
 using namespace tenon::api;
 using nlohmann::json;
 
