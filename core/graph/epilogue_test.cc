@@ -1,0 +1,72 @@
+#include <gtest/gtest.h>
+
+#include "core/graph/convert.h"
+#include "core/graph/passes.h"
+#include "core/graph/test_ops.h"
+
+namespace tenon {
+namespace {
+
+class Epilogue : public testing::Test {
+ protected:
+  Graph graph_ = test::empty_graph();
+  ValueId x_ = *graph_.add_input("x", TN_F32, make_dims({1, 1, 4, 4}));
+  ValueId w_ = *graph_.add_constant("w", test::f32_tensor({1, 1, 1, 1}, {2}));
+  ValueId conv_ = test::node(&graph_, "test.conv2d/1", "conv", {x_, w_});
+};
+
+TEST_F(Epilogue, ChainsCompose) {
+  const ValueId two = *graph_.add_constant("two", test::f32_tensor({}, {2}));
+  const ValueId relu = test::node(&graph_, "test.relu/1", "relu", {conv_});
+  const ValueId sum = test::node(&graph_, "test.add/1", "plus", {two, relu});
+  const ValueId leaky = test::node(&graph_, "test.leaky/1", "leaky", {sum});
+  ASSERT_TRUE(graph_.add_output(leaky).ok());
+  EXPECT_EQ(absorb_epilogues(&graph_, nullptr, nullptr), 3);
+  const Node& node = graph_.node(0);
+  EXPECT_EQ(node.name, "conv+relu+plus+leaky");
+  EXPECT_EQ(node.members, (std::vector<std::string>{"conv", "relu", "plus", "leaky"}));
+  EXPECT_EQ(node.epilogues[0].text(), "t1=add(2,max(x0,0));max(t1,mul(t1,0.1))");
+  EXPECT_EQ(node.outputs, std::vector<ValueId>{leaky});
+  EXPECT_EQ(graph_.value(leaky).name, "leaky");
+  EXPECT_EQ(graph_.remove_dead(), 0);
+  EXPECT_TRUE(graph_.verify().ok()) << graph_.verify().message();
+  EXPECT_NE(graph_.dump().find("epilogue 0 t1=add(2,max(x0,0));max(t1,mul(t1,0.1)) members conv relu plus leaky"),
+            std::string::npos);
+}
+
+TEST_F(Epilogue, StaysApartWhereItMust) {
+  const ValueId bias = *graph_.add_constant("bias", test::f32_tensor({1, 1, 4, 4}, std::vector<float>(16, 1)));
+  // A full constant operand, a second user, a pointwise producer, a graph output, two variable inputs.
+  test::node(&graph_, "test.add/1", "full", {conv_, bias});
+  test::node(&graph_, "test.relu/1", "second", {conv_});
+  const ValueId conv2 = test::node(&graph_, "test.conv2d/1", "conv2", {x_, w_});
+  test::node(&graph_, "test.relu/1", "of_output", {conv2});
+  ASSERT_TRUE(graph_.add_output(conv2).ok());
+  const ValueId conv3 = test::node(&graph_, "test.conv2d/1", "conv3", {x_, w_});
+  const ValueId both = test::node(&graph_, "test.add/1", "both", {conv3, x_});
+  test::node(&graph_, "test.leaky/1", "of_pointwise", {both});
+  const std::string before = graph_.dump();
+  EXPECT_EQ(absorb_epilogues(&graph_, nullptr, nullptr), 0);
+  EXPECT_EQ(graph_.dump(), before);
+}
+
+TEST_F(Epilogue, EligibleDecides) {
+  test::node(&graph_, "test.relu/1", "relu", {conv_});
+  int asked = 0;
+  const auto never = [](const Graph&, NodeId node, void* context) {
+    ++*static_cast<int*>(context);
+    return node != 0;
+  };
+  EXPECT_EQ(absorb_epilogues(&graph_, never, &asked), 0);
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(Epilogue, Describe) {
+  const NodeId relu = graph_.value(test::node(&graph_, "test.relu/1", "relu", {conv_})).producer;
+  EXPECT_EQ(describe_expression(graph_, relu)->text(), "max(x0,0)");
+  EXPECT_EQ(describe_expression(graph_, 0).status().message(),
+            "node \"conv\" (test.conv2d/1): the op has no tenon.op.expression/1");
+}
+
+}  // namespace
+}  // namespace tenon

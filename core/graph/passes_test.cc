@@ -1,0 +1,107 @@
+#include "core/graph/passes.h"
+
+#include <gtest/gtest.h>
+
+#include "core/graph/convert.h"
+#include "core/graph/test_ops.h"
+
+namespace tenon {
+namespace {
+
+using test::f32_tensor;
+using Tensors = std::vector<std::shared_ptr<const HostTensor>>;
+
+std::shared_ptr<const HostTensor> f16_tensor(const std::vector<float>& values) {
+  std::vector<std::uint16_t> bits;
+  for (const float value : values) bits.push_back(f32_to_f16(value));
+  return *HostTensor::create(TN_F16, make_dims({static_cast<std::int64_t>(bits.size())}), bits.data(), bits.size() * 2);
+}
+
+TEST(EvaluateReference, AppliesEpilogues) {
+  Graph graph = test::empty_graph();
+  const ValueId x = *graph.add_input("x", TN_F32, make_dims({3}));
+  test::node(&graph, "test.add/1", "add", {x, x});
+  graph.node(0).epilogues = {Expression({{TN_EX_INPUT, TN_F32, 0, 0, 0, 0, 0}, {TN_EX_NEG, TN_F32, 0, 0, 0, 0, 0}})};
+  const auto tensor = f32_tensor({3}, {1, -2, 3});
+  const auto outputs = evaluate_reference(graph, 0, {tensor, tensor});
+  ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+  EXPECT_EQ(test::floats(*(*outputs)[0]), (std::vector<float>{-2, 4, -6}));
+}
+
+TEST(EvaluateReference, HalfGoesThroughF32) {
+  Graph graph = test::empty_graph();
+  const ValueId x = *graph.add_input("x", TN_F16, make_dims({2}));
+  test::node(&graph, "test.add/1", "add", {x, x});
+  const auto outputs = evaluate_reference(graph, 0, {f16_tensor({1, 2048}), f16_tensor({0.5f, 1})});
+  ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+  EXPECT_EQ((*outputs)[0]->dtype(), TN_F16);
+  EXPECT_EQ((*outputs)[0]->bytes(), 4u);
+  const auto* bits = static_cast<const std::uint16_t*>((*outputs)[0]->data());
+  EXPECT_EQ(f16_to_f32(bits[0]), 1.5f);
+  EXPECT_EQ(f16_to_f32(bits[1]), 2048.0f);  // 2049 is a tie, to even
+}
+
+TEST(EvaluateReference, Errors) {
+  Graph graph = test::empty_graph();
+  const ValueId x = *graph.add_input("x", TN_F32, make_dims({2}));
+  const ValueId y = *graph.add_input("y", TN_F8E5M2, make_dims({2}));
+  test::node(&graph, "test.relu/1", "relu", {x});
+  test::node(&graph, "test.identity/1", "id", {x});
+  test::node(&graph, "test.relu/1", "small", {y});
+  const auto message = [&](NodeId node, const Tensors& inputs) {
+    return evaluate_reference(graph, node, inputs).status().message();
+  };
+  EXPECT_EQ(message(0, {}), "node \"relu\" (test.relu/1): 0 tensors for 1 inputs");
+  EXPECT_EQ(message(0, {nullptr}), "node \"relu\" (test.relu/1): the tensor of input 0 is missing");
+  EXPECT_EQ(message(0, {f32_tensor({1}, {1})}),
+            "node \"relu\" (test.relu/1): input 0 (\"x\") is f32[2], but the tensor is f32[1]");
+  EXPECT_EQ(message(1, {f32_tensor({2}, {1, 2})}), "node \"id\" (test.identity/1): the op has no reference");
+  EXPECT_EQ(message(2, {*HostTensor::create(TN_F8E5M2, make_dims({2}), "ab", 2)}),
+            "node \"small\" (test.relu/1): references are not evaluated on f8e5m2");
+}
+
+TEST(FoldConstants, FoldsChainsAndKeepsTheRest) {
+  Graph graph = test::empty_graph();
+  const ValueId x = *graph.add_input("x", TN_F32, make_dims({2}));
+  const ValueId a = *graph.add_constant("a", f32_tensor({2}, {1, -5}));
+  const ValueId sum = test::node(&graph, "test.add/1", "sum", {a, a});
+  const ValueId positive = test::node(&graph, "test.relu/1", "positive", {sum});
+  const ValueId noise = test::node(&graph, "test.random/1", "noise", {a});
+  const ValueId kept = test::node(&graph, "test.identity/1", "kept", {a});
+  const ValueId y = test::node(&graph, "test.add/1", "y", {x, positive});
+  for (const ValueId value : {y, noise, kept, positive}) ASSERT_TRUE(graph.add_output(value).ok());
+  const Result<int> folded = fold_constants(&graph);
+  ASSERT_TRUE(folded.ok()) << folded.status().message();
+  EXPECT_EQ(*folded, 2);
+  ASSERT_NE(graph.value(positive).constant, nullptr);
+  EXPECT_EQ(test::floats(*graph.value(positive).constant), (std::vector<float>{2, 0}));
+  EXPECT_EQ(graph.value(noise).constant, nullptr);
+  EXPECT_EQ(graph.value(kept).constant, nullptr);
+  graph.remove_dead();
+  EXPECT_TRUE(graph.verify().ok()) << graph.verify().message();
+  EXPECT_EQ(*fold_constants(&graph), 0);
+}
+
+TEST(FoldConstants, RespectsTheLimitAndIntegers) {
+  Graph graph = test::empty_graph();
+  const ValueId shape = *graph.add_constant("shape", test::i64_tensor({2, 3}));
+  const ValueId more = test::node(&graph, "test.add/1", "more", {shape, shape});
+  const ValueId filled = test::node(&graph, "test.fill/1", "filled", {more});
+  EXPECT_EQ(filled, kNoId);
+  ASSERT_EQ(*fold_constants(&graph), 1);
+  const ValueId y = test::node(&graph, "test.fill/1", "filled", {more});
+  EXPECT_EQ(dims_text(graph.value(y).dims), "[4,6]");
+  EXPECT_EQ(*fold_constants(&graph, 95), 0);
+  EXPECT_EQ(*fold_constants(&graph, 96), 1);
+}
+
+TEST(FoldConstants, AFailingReferenceIsAnError) {
+  Graph graph = test::empty_graph();
+  const ValueId a = *graph.add_constant("a", f32_tensor({1}, {1}));
+  test::node(&graph, "test.fails/1", "n", {a});
+  EXPECT_EQ(fold_constants(&graph).status().message(),
+            "folding constants: node \"n\" (test.fails/1): reference: division by zero");
+}
+
+}  // namespace
+}  // namespace tenon
