@@ -1,0 +1,35 @@
+// The geometry of tenon.fully_connected/1, shared by its definition, Tenon's kernels and the oneDNN adapter.
+#ifndef TENON_PLUGINS_FULLY_CONNECTED_FULLY_CONNECTED_H_
+#define TENON_PLUGINS_FULLY_CONNECTED_FULLY_CONNECTED_H_
+
+#include <tenon/sdk/definition.hpp>
+#include <tenon/sdk/tensor.hpp>
+
+namespace tenon::plugins {
+
+struct FullyConnectedGeometry {
+  int64_t n = 0;         // rows of x
+  int64_t features = 0;  // C: everything behind x's first dim
+  int64_t outputs = 0;   // K
+
+  // `bias` NULL: absent. Invalid if the shapes do not fit together.
+  static FullyConnectedGeometry make(const Dims& x, const Dims& weights, const Dims* bias) {
+    if (x.rank < 1) throw Invalid("input x: expected rank of at least 1, found a scalar");
+    const FullyConnectedGeometry g = {x[0], x.product(1, x.rank), weights.rank == 2 ? weights[0] : 0};
+    if (weights.rank != 2 || weights[1] != g.features) {
+      throw Invalid(text("input weights: expected [outputs,", g.features, "] for x of shape ", to_text(x), ", found ",
+                         to_text(weights)));
+    }
+    if (bias && *bias != Dims{g.outputs}) {
+      throw Invalid(text("input bias: expected [", g.outputs, "], found ", to_text(*bias)));
+    }
+    return g;
+  }
+};
+
+// Tenon's own kernels.
+Definitions fully_connected_kernels();
+
+}  // namespace tenon::plugins
+
+#endif  // TENON_PLUGINS_FULLY_CONNECTED_FULLY_CONNECTED_H_

@@ -1,0 +1,112 @@
+// tenon.fully_connected/1 through oneDNN's inner product, weights kept in oneDNN's layout.
+#include <algorithm>
+#include <tenon/sdk/plugin.hpp>
+
+#include "plugins/common/onednn_make.hpp"
+#include "plugins/common/pack_key.h"
+#include "plugins/fully_connected/fully_connected.h"
+
+namespace tenon::plugins {
+namespace {
+
+struct FullyConnectedDescs {
+  FullyConnectedGeometry g;
+  dnnl::memory::desc x, weights, bias, y;
+
+  explicit FullyConnectedDescs(const Site& site)
+      : g(FullyConnectedGeometry::make(site.dims(0), site.dims(1), nullptr)),
+        x(onednn_row(TN_F32, {g.n, g.features})),
+        weights(onednn_row(TN_F32, {g.outputs, g.features})),
+        y(onednn_row(TN_F32, {g.n, g.outputs})) {
+    if (site.has_input(2)) bias = onednn_row(TN_F32, {g.outputs});
+  }
+  dnnl::inner_product_forward::primitive_desc make(const Site& site) const {
+    std::vector<OnednnOperand> operands;
+    const dnnl::post_ops ops = onednn_post_ops(site, row_format(), &operands);
+    if (!operands.empty()) throw Declined("the epilogue reads an operand");
+    const OnednnThreads threads(site.threads());
+    return onednn_or_decline([&] {
+      return make_inner_product(x, onednn_any(TN_F32, {g.outputs, g.features}), bias, y, onednn_attr(ops));
+    });
+  }
+};
+
+void fully_connected_onednn_supports(const Site& site) {
+  onednn_supports(site);
+  if (!site.is_constant(1)) throw Declined("the weights are not constant");
+  if (site.has_input(2) && !site.is_constant(2)) throw Declined("the bias is not constant");
+  if (site.dtype(1) != TN_F32) throw Declined(text("the weights are ", dtype_name(site.dtype(1)), ", expected f32"));
+}
+
+class FullyConnectedOnednn final : public IPlugin {
+ public:
+  void configure(const Config& config) override {
+    const Site site = config.site();
+    const FullyConnectedDescs descs(site);
+    auto desc = descs.make(site);
+    select_impl(&desc, config.params().str("impl"));
+    x_ = descs.x;
+    given_ = descs.weights;
+    used_ = desc.query_md(dnnl::query::weights_md, 0);
+    bias_desc_ = descs.bias;
+    y_ = descs.y;
+    has_bias_ = site.has_input(2);
+    outputs_ = descs.g.outputs;
+    threads_ = site.threads();
+    bias_offset_ = (used_.get_size() + 63) / 64 * 64;
+    sizes_.workspace = onednn_scratchpad(desc);
+    sizes_.persistent = bias_offset_ + (has_bias_ ? static_cast<uint64_t>(outputs_) * sizeof(float) : 0);
+    PackKey key;
+    key.add(text("tenon.fully_connected.onednn ", DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR, config.params().text(),
+                 descs.g.n, " ", threads_))
+        .add(site.constant(1));
+    if (has_bias_) key.add(site.constant(2));
+    key.store(&sizes_);
+    const OnednnThreads scope(threads_);
+    primitive_ = OnednnPrimitive(desc);
+  }
+  Sizes sizes() const override { return sizes_; }
+  // Persistent memory: weights, then the bias.
+  void initialize(const Init& init) override {
+    weights_ = init.persistent<char>();
+    bias_ = weights_ + bias_offset_;
+    if (init.filled()) return;
+    onednn_reorder(given_, init.constant(1).data(), used_, weights_, threads_);
+    if (has_bias_) std::copy_n(init.constant(2).data<float>(), outputs_, reinterpret_cast<float*>(bias_));
+  }
+  void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
+    std::vector<OnednnArg> more;
+    if (has_bias_) more.push_back({DNNL_ARG_BIAS, &bias_desc_, bias_});
+    primitive_.execute(exec.threads(),
+                       {{DNNL_ARG_SRC, &x_, inputs[0].data},
+                        {DNNL_ARG_WEIGHTS, &used_, weights_},
+                        {DNNL_ARG_DST, &y_, outputs[0].data}},
+                       exec.workspace<void>(), more);
+  }
+
+ private:
+  dnnl::memory::desc x_, given_, used_, bias_desc_, y_;
+  bool has_bias_ = false;
+  int64_t outputs_ = 0;
+  int threads_ = 1;
+  uint64_t bias_offset_ = 0;
+  Sizes sizes_;
+  char* weights_ = nullptr;
+  char* bias_ = nullptr;
+  OnednnPrimitive primitive_;
+};
+
+}  // namespace
+}  // namespace tenon::plugins
+
+TENON_PLUGIN("tenon.fully_connected.onednn", "1", "Apache-2.0",
+             tenon::kernel<tenon::plugins::FullyConnectedOnednn>("tenon.fully_connected/1",
+                                                                 "tenon.fully_connected.onednn.f32")
+                 .combo({tenon::f32_row(), tenon::any_constant(), tenon::any_constant()}, {tenon::f32_row()})
+                 .deterministic()
+                 .relocatable()
+                 .supports(tenon::plugins::fully_connected_onednn_supports)
+                 .tactics([](const tenon::Site& site, const tenon::Combo&, tenon::Tactics& tactics) {
+                   tenon::plugins::add_onednn_tactics(tenon::plugins::FullyConnectedDescs(site).make(site), tactics);
+                 })
+                 .epilogue([](const tenon::Site& site) { tenon::plugins::FullyConnectedDescs(site).make(site); }))
