@@ -156,8 +156,8 @@ void read_root(YamlSection& root, PipelineConfig& config) {
   root.require("tenon", "tenon: " + std::to_string(kSchemaVersion));
   const auto version = root.integer("tenon", std::numeric_limits<int>::min(), std::numeric_limits<int>::max());
   if (version && *version != kSchemaVersion) {
-    root.report("tenon", "this program reads version " + std::to_string(kSchemaVersion) + ", found " +
-                             std::to_string(*version));
+    root.report("tenon",
+                "this program reads version " + std::to_string(kSchemaVersion) + ", found " + std::to_string(*version));
   }
   read_model(root, config.model);
   assign(config.device, root.text("device"));

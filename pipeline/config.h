@@ -3,11 +3,10 @@
 // The schema is in configs/README.md. A file is checked as a whole before anything runs: all its problems are reported
 // at once, each with line and column.
 //
-// Thread rule: plain values and free functions; call from any thread (not while another thread changes the environment).
+// Thread rule: plain values and free functions; call from any thread (not while another thread changes the
+// environment).
 #ifndef TENON_PIPELINE_CONFIG_H
 #define TENON_PIPELINE_CONFIG_H
-
-#include <tenon/status.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tenon/status.hpp>
 #include <vector>
 
 #include "pipeline/config_problem.h"
@@ -24,9 +24,9 @@
 namespace tenon::pipeline {
 
 struct ModelConfig {
-  std::string format;           ///< name of the importer: darknet, onnx, ...
-  std::filesystem::path file;   ///< the network: the value of `cfg` or `file`
-  std::filesystem::path weights;  ///< empty when the format has one file
+  std::string format;                          ///< name of the importer: darknet, onnx, ...
+  std::filesystem::path file;                  ///< the network: the value of `cfg` or `file`
+  std::filesystem::path weights;               ///< empty when the format has one file
   std::map<std::string, std::string> options;  ///< for the importer
 };
 
@@ -37,12 +37,12 @@ enum class PostprocessType { kDetections, kClasses, kSegmentation, kTensors };
 struct BuildConfig {
   std::filesystem::path timing_cache;  ///< empty: none
   bool editable_timing_cache = false;
-  bool frozen = false;                       ///< a measurement that the cache lacks is an error
-  std::optional<std::uint64_t> workspace;    ///< bytes; nothing: the device's memory
-  std::filesystem::path engine;              ///< empty: the engine is not kept
+  bool frozen = false;                     ///< a measurement that the cache lacks is an error
+  std::optional<std::uint64_t> workspace;  ///< bytes; nothing: the device's memory
+  std::filesystem::path engine;            ///< empty: the engine is not kept
   OnMissingEngine on_missing_engine = OnMissingEngine::kBuild;
-  std::optional<double> time_budget;         ///< seconds
-  int threads = 0;                           ///< of the CPU pool; 0: as many as the machine has
+  std::optional<double> time_budget;  ///< seconds
+  int threads = 0;                    ///< of the CPU pool; 0: as many as the machine has
 };
 
 struct PostprocessConfig {

@@ -1,4 +1,5 @@
 // describe(): a PipelineConfig as `tenon validate` prints it.
+#include <cmath>
 #include <sstream>
 
 #include "pipeline/config.h"
@@ -40,10 +41,10 @@ std::string hash_text(std::uint64_t hash) {
 }
 
 std::string preprocess_text(const PreprocessOptions& options) {
-  std::string text = std::string("resize ") + resize_name(options.resize) + ", color " + color_name(options.color) +
-                     ", scale ";
-  const double inverse = 1.0 / options.scale;
-  const bool is_fraction = options.scale != 0 && inverse > 1 && inverse == static_cast<double>(int(inverse + 0.5));
+  std::string text =
+      std::string("resize ") + resize_name(options.resize) + ", color " + color_name(options.color) + ", scale ";
+  const double inverse = options.scale > 0 ? 1.0 / options.scale : 0;
+  const bool is_fraction = inverse > 1 && inverse == std::round(inverse);
   text += is_fraction ? "1/" + plain(inverse) : plain(options.scale);
   if (!options.mean.empty()) text += ", mean " + list_text(options.mean);
   if (!options.std.empty()) text += ", std " + list_text(options.std);
@@ -57,19 +58,21 @@ std::string postprocess_text(const PostprocessConfig& postprocess) {
       return "detections, decoder " + postprocess.decoder + ", threshold " + plain(postprocess.threshold) + ", nms " +
              plain(postprocess.nms) + " (" + (postprocess.nms_kind ? nms_kind_name(*postprocess.nms_kind) : "auto") +
              "), " + labels;
-    case PostprocessType::kClasses: return "classes, top " + std::to_string(postprocess.top) + ", " + labels;
-    case PostprocessType::kSegmentation: return "segmentation, " + labels;
-    case PostprocessType::kTensors: break;
+    case PostprocessType::kClasses:
+      return "classes, top " + std::to_string(postprocess.top) + ", " + labels;
+    case PostprocessType::kSegmentation:
+      return "segmentation, " + labels;
+    case PostprocessType::kTensors:
+      break;
   }
   return "tensors";
 }
 
 void describe_build(const BuildConfig& build, Plan& plan) {
-  plan.line("engine", build.engine.empty()
-                          ? std::string("not kept")
-                          : build.engine.string() + (build.on_missing_engine == OnMissingEngine::kBuild
-                                                         ? " (built when missing or out of date)"
-                                                         : " (must exist)"));
+  plan.line("engine", build.engine.empty() ? std::string("not kept")
+                                           : build.engine.string() + (build.on_missing_engine == OnMissingEngine::kBuild
+                                                                          ? " (built when missing or out of date)"
+                                                                          : " (must exist)"));
   std::string cache = "none";
   if (!build.timing_cache.empty()) {
     cache = build.timing_cache.string();

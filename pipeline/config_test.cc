@@ -121,21 +121,22 @@ TEST_F(ConfigTest, Defaults) {
 }
 
 TEST_F(ConfigTest, EveryProblemIsReportedAtOnceWithItsPlace) {
-  EXPECT_EQ(problems("tenon: 1\n"
-                     "model: {format: darknet, cfg: absent.cfg, weights: x.weights}\n"
-                     "devise: cpu\n"
-                     "precision: fp61\n"
-                     "batch: many\n"
-                     "postprocess:\n"
-                     "  type: detections\n"
-                     "  treshold: 0.3\n"
-                     "  nms: 1.5\n"),
-            "2:31 'model.cfg': absent.cfg does not exist; relative paths start from the folder of this file\n"
-            "3:1 unknown key 'devise'; did you mean 'device'?\n"
-            "4:12 'precision': expected one of fp32, tf32, fp16, bf16, int8, mixed, found 'fp61'; did you mean 'fp16'?\n"
-            "5:8 'batch': expected a whole number from 1 to 65536, found 'many'\n"
-            "8:3 unknown key 'treshold' in 'postprocess'; did you mean 'threshold'?\n"
-            "9:8 'postprocess.nms': expected a number from 0 to 1, found '1.5'\n");
+  EXPECT_EQ(
+      problems("tenon: 1\n"
+               "model: {format: darknet, cfg: absent.cfg, weights: x.weights}\n"
+               "devise: cpu\n"
+               "precision: fp61\n"
+               "batch: many\n"
+               "postprocess:\n"
+               "  type: detections\n"
+               "  treshold: 0.3\n"
+               "  nms: 1.5\n"),
+      "2:31 'model.cfg': absent.cfg does not exist; relative paths start from the folder of this file\n"
+      "3:1 unknown key 'devise'; did you mean 'device'?\n"
+      "4:12 'precision': expected one of fp32, tf32, fp16, bf16, int8, mixed, found 'fp61'; did you mean 'fp16'?\n"
+      "5:8 'batch': expected a whole number from 1 to 65536, found 'many'\n"
+      "8:3 unknown key 'treshold' in 'postprocess'; did you mean 'threshold'?\n"
+      "9:8 'postprocess.nms': expected a number from 0 to 1, found '1.5'\n");
 }
 
 TEST_F(ConfigTest, ProblemsCarryKeyAndNearestForPrograms) {
@@ -146,14 +147,14 @@ TEST_F(ConfigTest, ProblemsCarryKeyAndNearestForPrograms) {
   EXPECT_EQ(found[1].key, "layers[0].macth");
   EXPECT_EQ(found[1].nearest, "match");
   EXPECT_EQ(found[1].line, 4);
-  EXPECT_EQ(problem_text("p.yaml", found[1]),
-            "p.yaml:4:6: unknown key 'macth' in 'layers[0]'; did you mean 'match'?");
+  EXPECT_EQ(problem_text("p.yaml", found[1]), "p.yaml:4:6: unknown key 'macth' in 'layers[0]'; did you mean 'match'?");
 }
 
 TEST_F(ConfigTest, MissingParts) {
   EXPECT_NE(problems("model: {format: onnx, file: x.onnx}\n").find("'tenon' is missing"), std::string::npos);
-  EXPECT_NE(problems("tenon: 2\nmodel: {format: onnx, file: x.onnx}\n").find("1:8 'tenon': this program reads version 1"),
-            std::string::npos);
+  EXPECT_NE(
+      problems("tenon: 2\nmodel: {format: onnx, file: x.onnx}\n").find("1:8 'tenon': this program reads version 1"),
+      std::string::npos);
   EXPECT_NE(problems("tenon: 1\n").find("'model' is missing"), std::string::npos);
   EXPECT_NE(problems("tenon: 1\nmodel: {cfg: x.cfg}\n").find("'model.format' is missing"), std::string::npos);
   EXPECT_NE(problems("tenon: 1\nmodel: {format: darknet, cfg: x.cfg}\n").find("2:8 'model.weights' is missing"),
@@ -167,8 +168,9 @@ TEST_F(ConfigTest, MissingParts) {
 TEST_F(ConfigTest, FrozenNeedsAnExistingCache) {
   EXPECT_NE(problems(std::string(kModel) + "build: {frozen: true}\n").find("'build.timing_cache' is missing"),
             std::string::npos);
-  EXPECT_NE(problems(std::string(kModel) + "build: {frozen: true, timing_cache: c.yaml}\n").find("c.yaml does not exist"),
-            std::string::npos);
+  EXPECT_NE(
+      problems(std::string(kModel) + "build: {frozen: true, timing_cache: c.yaml}\n").find("c.yaml does not exist"),
+      std::string::npos);
   EXPECT_NE(problems(std::string(kModel) + "build: {on_missing_engine: fail, engine: e.tenon}\n")
                 .find("e.tenon does not exist"),
             std::string::npos);

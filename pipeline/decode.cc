@@ -27,12 +27,12 @@ Status check_shape(const HeadMetadata& head, const HeadValues& values) {
       values.values.size() == std::size_t(values.channels) * values.height * values.width) {
     return {};
   }
-  return Status(Code::kInvalid,
-                "output '" + head.output + "': expected " + std::to_string(head.channels()) + " channels (" +
-                    std::to_string(head.anchors.size()) + " anchors x (" + std::to_string(head.coords) + " + 1 + " +
-                    std::to_string(head.classes) + " classes)), found " +
-                    shape_text(values.channels, values.height, values.width) + " with " +
-                    std::to_string(values.values.size()) + " values; the engine and its metadata do not fit, rebuild it");
+  return Status(Code::kInvalid, "output '" + head.output + "': expected " + std::to_string(head.channels()) +
+                                    " channels (" + std::to_string(head.anchors.size()) + " anchors x (" +
+                                    std::to_string(head.coords) + " + 1 + " + std::to_string(head.classes) +
+                                    " classes)), found " + shape_text(values.channels, values.height, values.width) +
+                                    " with " + std::to_string(values.values.size()) +
+                                    " values; the engine and its metadata do not fit, rebuild it");
 }
 
 }  // namespace

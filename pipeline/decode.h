@@ -1,15 +1,15 @@
 // From the activated outputs of [region] (YOLOv2) and [yolo] (YOLOv3) heads to detections in the picture.
 //
-// Formulas: J. Redmon, A. Farhadi, "YOLO9000" (2016), section 2, and "YOLOv3" (2018), section 2.1; float32 as in Darknet.
+// Formulas: J. Redmon, A. Farhadi, "YOLO9000" (2016), section 2, and "YOLOv3" (2018), section 2.1; float32 as in
+// Darknet.
 //
 // Thread rule: plain values and free functions; call from any thread.
 #ifndef TENON_PIPELINE_DECODE_H
 #define TENON_PIPELINE_DECODE_H
 
-#include <tenon/status.hpp>
-
 #include <optional>
 #include <span>
+#include <tenon/status.hpp>
 #include <vector>
 
 #include "pipeline/detection.h"

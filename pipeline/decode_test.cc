@@ -78,9 +78,9 @@ TEST(DecodeHead, YoloAnchorsArePixelsOfANetworkThatIsNotSquare) {
   const Detection& d = (*found)[0];
   EXPECT_EQ(d.class_id, 1);
   EXPECT_FLOAT_EQ(d.score, 0.9f);
-  EXPECT_NEAR(d.box.width, 2 * 272, 1e-3);        // twice the network's size
+  EXPECT_NEAR(d.box.width, 2 * 272, 1e-3);  // twice the network's size
   EXPECT_NEAR(d.box.height, 2 * 80, 1e-3);
-  EXPECT_NEAR(d.box.left, 1088 - 272, 1e-3);      // centre (17/34, 10/20) is the centre of the picture
+  EXPECT_NEAR(d.box.left, 1088 - 272, 1e-3);  // centre (17/34, 10/20) is the centre of the picture
   EXPECT_NEAR(d.box.top, 640 - 80, 1e-3);
 }
 
@@ -116,23 +116,38 @@ DetectionMetadata metadata_of(const std::string& model) {
   };
   if (model == "face-tiny-region") {
     HeadMetadata h = head("act_18", 1,
-                          {{1.603231f, 2.094468f}, {6.041143f, 7.080126f}, {2.882459f, 3.518061f},
-                           {4.266906f, 5.178857f}, {9.041765f, 10.66308f}});
+                          {{1.603231f, 2.094468f},
+                           {6.041143f, 7.080126f},
+                           {2.882459f, 3.518061f},
+                           {4.266906f, 5.178857f},
+                           {9.041765f, 10.66308f}});
     h.kind = HeadKind::kRegion;
     h.anchors_in_pixels = false;
     h.nms_kind = "default";
     return {{h}, 416, 416, 3, {}};
   }
   if (model == "yolo-fastest-1.1-body") {
-    return {{head("act_121", 1, {{64, 187}, {123, 211}, {227, 264}}), head("act_130", 1, {{7, 17}, {20, 50}, {45, 99}})},
-            320, 320, 3, {}};
+    return {
+        {head("act_121", 1, {{64, 187}, {123, 211}, {227, 264}}), head("act_130", 1, {{7, 17}, {20, 50}, {45, 99}})},
+        320,
+        320,
+        3,
+        {}};
   }
   if (model == "yolo-fastest-1.1-coco") {
     return {{head("act_121", 80, {{115, 73}, {119, 199}, {242, 238}}),
-             head("act_130", 80, {{12, 18}, {37, 49}, {52, 132}})}, 320, 320, 3, {}};
+             head("act_130", 80, {{12, 18}, {37, 49}, {52, 132}})},
+            320,
+            320,
+            3,
+            {}};
   }
-  return {{head("act_69", 80, {{115, 74}, {119, 199}, {243, 238}}), head("act_79", 80, {{12, 18}, {37, 49}, {52, 132}})},
-          320, 320, 3, {}};
+  return {
+      {head("act_69", 80, {{115, 74}, {119, 199}, {243, 238}}), head("act_79", 80, {{12, 18}, {37, 49}, {52, 132}})},
+      320,
+      320,
+      3,
+      {}};
 }
 
 Geometry geometry_of(const nlohmann::json& input) {

@@ -25,7 +25,7 @@ struct RelativeBox {
 /// One class of one box: a box with two classes above the threshold is two detections.
 struct Detection {
   int class_id = 0;
-  float score = 0;       ///< objectness * class probability
+  float score = 0;  ///< objectness * class probability
   float objectness = 0;
   Box box;
 };

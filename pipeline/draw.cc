@@ -46,8 +46,8 @@ float distance_to(const Stroke& stroke, float x, float y) {
   return std::hypot(x - (stroke.x0 + t * dx), y - (stroke.y0 + t * dy));
 }
 
-/// Draws text with its left edge at `left` and its baseline at `baseline`, capitals `size` pixels high. The coverage of a
-/// pixel falls from 1 to 0 within one pixel of the stroke's edge. REQUIRES: the text lies in the picture.
+/// Draws text with its left edge at `left` and its baseline at `baseline`, capitals `size` pixels high. The coverage of
+/// a pixel falls from 1 to 0 within one pixel of the stroke's edge. REQUIRES: the text lies in the picture.
 void draw_text(Image& image, const TextLayout& layout, float left, float baseline, float size, const Rgb& color) {
   const float radius = std::max(kThinnestPen, kPenWidth * size) / 2;
   const int x0 = std::max(0, static_cast<int>(left) - 1);
@@ -106,8 +106,7 @@ std::optional<Tag> fit(const Image& image, std::string text) {
 }
 
 bool meets(const PixelRect& a, const PixelRect& b) {
-  return a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height &&
-         b.top < a.top + a.height;
+  return a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
 }
 
 /// The frame of a detection in whole pixels: outer edge, and inner edge `thickness` further in.

@@ -71,10 +71,11 @@ TEST(DrawDetections, TagsNeverLeaveThePicture) {
 
 TEST(DrawDetections, TagsOfNeighboursDoNotCoverEachOther) {
   Image image = make_image(640, 480, 0, 0, 0);
-  const auto tags = draw_detections(image, std::vector{detection(0, 0.9f, {100, 150, 200, 120}),
-                                                       detection(1, 0.8f, {102, 151, 200, 120}),
-                                                       detection(2, 0.7f, {98, 149, 205, 122})},
-                                    {"dog", "cat", "sheep"});
+  const auto tags =
+      draw_detections(image,
+                      std::vector{detection(0, 0.9f, {100, 150, 200, 120}), detection(1, 0.8f, {102, 151, 200, 120}),
+                                  detection(2, 0.7f, {98, 149, 205, 122})},
+                      {"dog", "cat", "sheep"});
   for (std::size_t a = 0; a < 3; ++a) {
     for (std::size_t b = a + 1; b < 3; ++b) {
       const bool apart = tags[a].top + tags[a].height <= tags[b].top || tags[b].top + tags[b].height <= tags[a].top;
@@ -93,8 +94,8 @@ TEST(DrawDetections, GrowsWithThePicture) {
 
 TEST(DrawDetections, TheBetterOfTwoIsOnTop) {
   Image image = make_image(640, 480, 0, 0, 0);
-  draw_detections(image, std::vector{detection(1, 0.9f, {100, 150, 200, 120}),
-                                     detection(2, 0.3f, {100, 150, 200, 120})}, {});
+  draw_detections(image,
+                  std::vector{detection(1, 0.9f, {100, 150, 200, 120}), detection(2, 0.3f, {100, 150, 200, 120})}, {});
   EXPECT_EQ(at(image, 100, 260), class_color(1));
 }
 

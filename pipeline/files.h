@@ -1,16 +1,15 @@
 // Reading a whole file, and writing one so that a reader never sees half of it.
 //
-// Thread rule: free functions without shared state; call from any thread. Two writers of one path: the last rename wins,
-// and the file is always one writer's complete bytes.
+// Thread rule: free functions without shared state; call from any thread. Two writers of one path: the last rename
+// wins, and the file is always one writer's complete bytes.
 #ifndef TENON_PIPELINE_FILES_H
 #define TENON_PIPELINE_FILES_H
-
-#include <tenon/status.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <tenon/status.hpp>
 #include <vector>
 
 namespace tenon::pipeline {

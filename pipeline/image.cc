@@ -75,10 +75,9 @@ Result<Image> read_image(const std::filesystem::path& path) {
   int height = 0;
   int channels = 0;
   if (stbi_info_from_memory(bytes.data(), size, &width, &height, &channels) == 0) {
-    return Status(Code::kInvalid,
-                  path.string() + " is not a picture that can be read (" +
-                      (bytes.empty() ? "the file is empty" : stbi_failure_reason()) +
-                      "); give a JPEG, PNG, BMP, PPM or PGM file");
+    return Status(Code::kInvalid, path.string() + " is not a picture that can be read (" +
+                                      (bytes.empty() ? "the file is empty" : stbi_failure_reason()) +
+                                      "); give a JPEG, PNG, BMP, PPM or PGM file");
   }
   if (width <= 0 || height <= 0 || std::uint64_t(width) * std::uint64_t(height) > kMaxImagePixels) {
     return Status(Code::kInvalid, path.string() + " is " + std::to_string(width) + " x " + std::to_string(height) +
@@ -114,10 +113,10 @@ Status write_image(const std::filesystem::path& path, const Image& image) {
     return Status(Code::kInvalid, "cannot write " + path.string() + ": the picture is empty");
   }
   Sink sink;
-  const int ok = lower_suffix(path) == ".png"
-                     ? stbi_write_png_to_func(append, &sink, image.width, image.height, 3, image.rgb.data(), 0)
-                     : stbi_write_jpg_to_func(append, &sink, image.width, image.height, 3, image.rgb.data(),
-                                              kJpegQuality);
+  const int ok =
+      lower_suffix(path) == ".png"
+          ? stbi_write_png_to_func(append, &sink, image.width, image.height, 3, image.rgb.data(), 0)
+          : stbi_write_jpg_to_func(append, &sink, image.width, image.height, 3, image.rgb.data(), kJpegQuality);
   if (ok == 0 || sink.out_of_memory) {
     return Status(Code::kNoMemory, "cannot encode " + path.string() + ": out of memory");
   }

@@ -4,11 +4,10 @@
 #ifndef TENON_PIPELINE_IMAGE_H
 #define TENON_PIPELINE_IMAGE_H
 
-#include <tenon/status.hpp>
-
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <tenon/status.hpp>
 #include <vector>
 
 namespace tenon::pipeline {
@@ -30,9 +29,9 @@ struct Image {
 Image make_image(int width, int height, std::uint8_t red, std::uint8_t green, std::uint8_t blue);
 
 /// Reads a JPEG, PNG, BMP, PPM or PGM file. JPEG is decoded by stb_image, the decoder of Darknet, because another
-/// decoder gives other bytes and so other scores. Gray becomes three equal channels; an alpha channel is dropped without
-/// blending, as Darknet does; 16-bit channels keep their upper byte. Orientation tags are not applied.
-/// Fails with kNotFound (no such file), kInvalid (not a picture, damaged, or too large) or kIo.
+/// decoder gives other bytes and so other scores. Gray becomes three equal channels; an alpha channel is dropped
+/// without blending, as Darknet does; 16-bit channels keep their upper byte. Orientation tags are not applied. Fails
+/// with kNotFound (no such file), kInvalid (not a picture, damaged, or too large) or kIo.
 Result<Image> read_image(const std::filesystem::path& path);
 
 /// True when write_image has a format for this suffix: .png, .jpg, .jpeg, in any case.

@@ -79,7 +79,8 @@ TEST(Image, SaysWhyAPictureCannotBeRead) {
 TEST(Image, EveryTruncationOfAPngIsAnError) {
   const TempDir dir;
   const std::string_view whole = bytes_of(kRgbaPng);
-  // The last 12 bytes are the IEND chunk, without which stb_image still has the whole picture; its 4-byte CRC is unread.
+  // The last 12 bytes are the IEND chunk, without which stb_image still has the whole picture; its 4-byte CRC is
+  // unread.
   for (std::size_t size = 0; size < whole.size() - 16; ++size) {
     EXPECT_FALSE(read_image(dir.write("a.png", whole.substr(0, size))).ok()) << size;
   }

@@ -4,11 +4,10 @@
 #ifndef TENON_PIPELINE_LABELS_H
 #define TENON_PIPELINE_LABELS_H
 
-#include <tenon/status.hpp>
-
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <tenon/status.hpp>
 #include <vector>
 
 namespace tenon::pipeline {

@@ -14,7 +14,9 @@ TEST(Labels, LineEndingsAndBlankLines) {
   EXPECT_EQ(parse_labels("dog\ncat"), (Words{"dog", "cat"}));
   EXPECT_EQ(parse_labels("dog\ncat\n"), (Words{"dog", "cat"}));
   EXPECT_EQ(parse_labels("dog\r\ntraffic light \r\n\r\n\n \n"), (Words{"dog", "traffic light"}));
-  EXPECT_EQ(parse_labels("\xEF\xBB\xBF" "dog\n\ncat\n"), (Words{"dog", "", "cat"}));
+  EXPECT_EQ(parse_labels("\xEF\xBB\xBF"
+                         "dog\n\ncat\n"),
+            (Words{"dog", "", "cat"}));
   EXPECT_TRUE(parse_labels("").empty());
   EXPECT_TRUE(parse_labels("\n\n").empty());
 }

@@ -146,11 +146,9 @@ json to_json(const DetectionMetadata& metadata) {
                      {"nms_kind", head.nms_kind},
                      {"softmax", head.softmax}});
   }
-  json result = {{"heads", std::move(heads)},
-                 {"net",
-                  {{"width", metadata.net_width},
-                   {"height", metadata.net_height},
-                   {"channels", metadata.net_channels}}}};
+  json result = {
+      {"heads", std::move(heads)},
+      {"net", {{"width", metadata.net_width}, {"height", metadata.net_height}, {"channels", metadata.net_channels}}}};
   if (!metadata.labels.empty()) result["labels"] = metadata.labels;
   return result;
 }

@@ -8,26 +8,26 @@
 // kind is "region" (YOLOv2) or "yolo" (YOLOv3). anchors are the pairs [width, height] that this head uses, in its own
 // order, so a mask is already applied. anchor_unit is "pixel" (of the network's input) or "cell" (of the head's grid).
 // nms_kind is the cfg's word. Optional: coords (4), anchor_unit (yolo: pixel, region: cell), scale_x_y (1),
-// nms_kind ("default"), softmax (false), channels (3), labels (none). Other keys are ignored, so that importers can add.
+// nms_kind ("default"), softmax (false), channels (3), labels (none). Other keys are ignored, so that importers can
+// add.
 //
 // Thread rule: plain values and free functions; call from any thread.
 #ifndef TENON_PIPELINE_METADATA_H
 #define TENON_PIPELINE_METADATA_H
 
-#include <tenon/status.hpp>
-
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <tenon/status.hpp>
 #include <vector>
 
 namespace tenon::pipeline {
 
 enum class HeadKind { kRegion, kYolo };
 
-/// One detection head. Its output has the shape [N, anchors * (coords + 1 + classes), H, W], activated: logistic on x, y
-/// and objectness (scale_x_y already applied to x and y), w and h untouched, classes logistic or softmax.
+/// One detection head. Its output has the shape [N, anchors * (coords + 1 + classes), H, W], activated: logistic on x,
+/// y and objectness (scale_x_y already applied to x and y), w and h untouched, classes logistic or softmax.
 struct HeadMetadata {
   std::string output;  ///< name of the network output that holds the head
   HeadKind kind = HeadKind::kYolo;
@@ -37,7 +37,7 @@ struct HeadMetadata {
   bool anchors_in_pixels = true;              ///< of the network's input; false: in grid cells
   float scale_x_y = 1;                        ///< for information
   std::string nms_kind = "default";
-  bool softmax = false;                       ///< for information
+  bool softmax = false;  ///< for information
 
   int channels() const { return static_cast<int>(anchors.size()) * (coords + 1 + classes); }
 };

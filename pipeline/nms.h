@@ -22,7 +22,8 @@ enum class NmsKind {
 
 const char* nms_kind_name(NmsKind kind);  ///< "iou", "diou"
 
-/// The kind that a model asks for: kDiou when its last head says "greedynms" (the fork reads the last layer), else kIou.
+/// The kind that a model asks for: kDiou when its last head says "greedynms" (the fork reads the last layer), else
+/// kIou.
 NmsKind nms_kind_of(const DetectionMetadata& metadata);
 
 /// One class of one box before suppression; the box in shares of the picture.

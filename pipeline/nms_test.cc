@@ -13,11 +13,11 @@ Candidate candidate(RelativeBox box, float score, int class_id = 0) { return {bo
 TEST(Iou, HandComputedValues) {
   const RelativeBox unit{0.5f, 0.5f, 1, 1};
   EXPECT_FLOAT_EQ(iou(unit, unit), 1);
-  EXPECT_FLOAT_EQ(iou(unit, {1.0f, 0.5f, 1, 1}), 0.5f / 1.5f);     // half of each overlaps
-  EXPECT_FLOAT_EQ(iou(unit, {0.5f, 0.5f, 0.5f, 0.5f}), 0.25f);     // one inside the other
-  EXPECT_EQ(iou(unit, {1.5f, 0.5f, 1, 1}), 0);                     // they touch
+  EXPECT_FLOAT_EQ(iou(unit, {1.0f, 0.5f, 1, 1}), 0.5f / 1.5f);  // half of each overlaps
+  EXPECT_FLOAT_EQ(iou(unit, {0.5f, 0.5f, 0.5f, 0.5f}), 0.25f);  // one inside the other
+  EXPECT_EQ(iou(unit, {1.5f, 0.5f, 1, 1}), 0);                  // they touch
   EXPECT_EQ(iou(unit, {5, 5, 1, 1}), 0);
-  EXPECT_EQ(iou({0.5f, 0.5f, 0, 0}, {0.5f, 0.5f, 0, 0}), 0);       // no area
+  EXPECT_EQ(iou({0.5f, 0.5f, 0, 0}, {0.5f, 0.5f, 0, 0}), 0);  // no area
 }
 
 TEST(Diou, HandComputedValues) {
@@ -37,8 +37,8 @@ TEST(Suppress, DiouKeepsANeighbourThatIouDrops) {
 
 TEST(Suppress, ClassesDoNotSuppressEachOther) {
   const RelativeBox box{0.5f, 0.5f, 1, 1};
-  const auto kept = suppress({candidate(box, 0.5f, 0), candidate(box, 0.9f, 1), candidate(box, 0.4f, 1)}, 0.45f,
-                             NmsKind::kIou);
+  const auto kept =
+      suppress({candidate(box, 0.5f, 0), candidate(box, 0.9f, 1), candidate(box, 0.4f, 1)}, 0.45f, NmsKind::kIou);
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_EQ(kept[0].class_id, 1);
   EXPECT_EQ(kept[1].class_id, 0);
@@ -46,9 +46,9 @@ TEST(Suppress, ClassesDoNotSuppressEachOther) {
 
 TEST(Suppress, ADroppedBoxDropsNobody) {
   // In a row, each overlaps its neighbour with IoU 0.6 / 1.4 = 0.43 > 0.4, but the first and third only 0.2 / 1.8.
-  const auto kept = suppress({candidate({0.5f, 0.5f, 1, 1}, 0.9f), candidate({0.9f, 0.5f, 1, 1}, 0.8f),
-                              candidate({1.3f, 0.5f, 1, 1}, 0.7f)},
-                             0.4f, NmsKind::kIou);
+  const auto kept = suppress(
+      {candidate({0.5f, 0.5f, 1, 1}, 0.9f), candidate({0.9f, 0.5f, 1, 1}, 0.8f), candidate({1.3f, 0.5f, 1, 1}, 0.7f)},
+      0.4f, NmsKind::kIou);
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_FLOAT_EQ(kept[1].score, 0.7f);
 }
@@ -60,9 +60,10 @@ TEST(Suppress, TheThresholdItselfIsKept) {
 }
 
 TEST(Suppress, EqualScoresKeepTheirOrder) {
-  const auto kept = suppress({candidate({0.1f, 0.1f, 0.1f, 0.1f}, 0.5f, 3), candidate({0.9f, 0.1f, 0.1f, 0.1f}, 0.5f, 1),
-                              candidate({0.1f, 0.1f, 0.1f, 0.1f}, 0.5f, 3)},
-                             0.45f, NmsKind::kIou);
+  const auto kept =
+      suppress({candidate({0.1f, 0.1f, 0.1f, 0.1f}, 0.5f, 3), candidate({0.9f, 0.1f, 0.1f, 0.1f}, 0.5f, 1),
+                candidate({0.1f, 0.1f, 0.1f, 0.1f}, 0.5f, 3)},
+               0.45f, NmsKind::kIou);
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_EQ(kept[0].class_id, 3);
   EXPECT_EQ(kept[1].class_id, 1);

@@ -58,9 +58,9 @@ class HeaderParser {
     }
     skip_blanks();
     if (at_ != text_.size()) return expected("the end of the header");
-    for (const auto& [present, key] : {std::pair{descr.has_value(), "descr"},
-                                       std::pair{fortran.has_value(), "fortran_order"},
-                                       std::pair{dims.has_value(), "shape"}}) {
+    for (const auto& [present, key] :
+         {std::pair{descr.has_value(), "descr"}, std::pair{fortran.has_value(), "fortran_order"},
+          std::pair{dims.has_value(), "shape"}}) {
       if (!present) return bad(std::string("the .npy header has no key '") + key + "'");
     }
     return {};
@@ -243,8 +243,8 @@ std::vector<std::uint8_t> format_npy(const NpyArray& array) {
   std::string shape;
   for (const std::int64_t dim : array.dims) shape += (shape.empty() ? "" : ", ") + std::to_string(dim);
   if (array.dims.size() == 1) shape += ",";
-  std::string header = std::string("{'descr': '") + row(array.type).descr + "', 'fortran_order': False, 'shape': (" +
-                       shape + "), }";
+  std::string header =
+      std::string("{'descr': '") + row(array.type).descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   constexpr std::size_t kPrefix = 10;  // magic, version, length
   constexpr std::size_t kAlign = 64;
   header.append(kAlign - 1 - (kPrefix + header.size()) % kAlign, ' ');

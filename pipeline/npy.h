@@ -4,8 +4,6 @@
 #ifndef TENON_PIPELINE_NPY_H
 #define TENON_PIPELINE_NPY_H
 
-#include <tenon/status.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -13,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tenon/status.hpp>
 #include <vector>
 
 namespace tenon::pipeline {
@@ -34,9 +33,9 @@ struct NpyArray {
 /// Makes an array of float32. REQUIRES: values.size() is the product of dims.
 NpyArray npy_from_floats(std::vector<std::int64_t> dims, std::span<const float> values);
 
-/// Parses the bytes of a file; Fortran order is converted to C order. Fails with kInvalid, saying at which part the file
-/// is wrong, when it is not .npy, is of another version, is big-endian or of an unsupported type, or has another length
-/// than its header says. The length is checked before anything of that size is allocated.
+/// Parses the bytes of a file; Fortran order is converted to C order. Fails with kInvalid, saying at which part the
+/// file is wrong, when it is not .npy, is of another version, is big-endian or of an unsupported type, or has another
+/// length than its header says. The length is checked before anything of that size is allocated.
 Result<NpyArray> parse_npy(std::span<const std::uint8_t> file);
 
 /// The same from a file; messages begin with the path.

@@ -54,18 +54,30 @@ struct Tag {
 template <class Function>
 auto with_type(NpyType type, Function function) {
   switch (type) {
-    case NpyType::kF2: return function(Tag<Half>{});
-    case NpyType::kF4: return function(Tag<float>{});
-    case NpyType::kF8: return function(Tag<double>{});
-    case NpyType::kI1: return function(Tag<std::int8_t>{});
-    case NpyType::kI2: return function(Tag<std::int16_t>{});
-    case NpyType::kI4: return function(Tag<std::int32_t>{});
-    case NpyType::kI8: return function(Tag<std::int64_t>{});
-    case NpyType::kU1: return function(Tag<std::uint8_t>{});
-    case NpyType::kU2: return function(Tag<std::uint16_t>{});
-    case NpyType::kU4: return function(Tag<std::uint32_t>{});
-    case NpyType::kU8: return function(Tag<std::uint64_t>{});
-    case NpyType::kB1: break;
+    case NpyType::kF2:
+      return function(Tag<Half>{});
+    case NpyType::kF4:
+      return function(Tag<float>{});
+    case NpyType::kF8:
+      return function(Tag<double>{});
+    case NpyType::kI1:
+      return function(Tag<std::int8_t>{});
+    case NpyType::kI2:
+      return function(Tag<std::int16_t>{});
+    case NpyType::kI4:
+      return function(Tag<std::int32_t>{});
+    case NpyType::kI8:
+      return function(Tag<std::int64_t>{});
+    case NpyType::kU1:
+      return function(Tag<std::uint8_t>{});
+    case NpyType::kU2:
+      return function(Tag<std::uint16_t>{});
+    case NpyType::kU4:
+      return function(Tag<std::uint32_t>{});
+    case NpyType::kU8:
+      return function(Tag<std::uint64_t>{});
+    case NpyType::kB1:
+      break;
   }
   return function(Tag<bool>{});
 }

@@ -45,8 +45,8 @@ std::vector<T> values_of(const NpyArray& array) {
 
 TEST(Npy, ReadsAllThreeVersions) {
   for (int major = 1; major <= 3; ++major) {
-    const auto array =
-        parse_npy(file_of("{'descr': '<i2', 'fortran_order': False, 'shape': (2, 1), }\n", {"\x01\x00\xFF\xFF", 4}, major));
+    const auto array = parse_npy(
+        file_of("{'descr': '<i2', 'fortran_order': False, 'shape': (2, 1), }\n", {"\x01\x00\xFF\xFF", 4}, major));
     ASSERT_TRUE(array.ok()) << major << ": " << array.status().message();
     EXPECT_EQ(array->dims, (std::vector<std::int64_t>{2, 1}));
     EXPECT_EQ(values_of<std::int16_t>(*array), (std::vector<std::int16_t>{1, -1}));
@@ -70,8 +70,7 @@ TEST(Npy, ScalarsAndEmptyArrays) {
   ASSERT_TRUE(scalar.ok()) << scalar.status().message();
   EXPECT_EQ(scalar->elements(), 1u);
   EXPECT_TRUE(scalar->dims.empty());
-  const auto empty =
-      parse_npy(file_of("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 0, 9999999999), }", ""));
+  const auto empty = parse_npy(file_of("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 0, 9999999999), }", ""));
   ASSERT_TRUE(empty.ok()) << empty.status().message();
   EXPECT_EQ(empty->elements(), 0u);
 }
@@ -167,8 +166,15 @@ TEST(Npy, ReadsAFileOfNumpy) {
 
 TEST(NpyConvert, HalfPrecisionHandComputed) {
   // IEEE 754 binary16: 1.0 = 0x3c00, -2 = 0xc000, largest 65504 = 0x7bff, smallest 2^-24 = 0x0001.
-  const std::vector<float> floats{1.0f, -2.0f, 65504.0f, 65520.0f, std::ldexp(1.0f, -24), std::ldexp(1.0f, -25),
-                                  1.0f + std::ldexp(1.0f, -11), 1.0f + std::ldexp(3.0f, -11), -0.0f,
+  const std::vector<float> floats{1.0f,
+                                  -2.0f,
+                                  65504.0f,
+                                  65520.0f,
+                                  std::ldexp(1.0f, -24),
+                                  std::ldexp(1.0f, -25),
+                                  1.0f + std::ldexp(1.0f, -11),
+                                  1.0f + std::ldexp(3.0f, -11),
+                                  -0.0f,
                                   std::ldexp(1.0f, -14)};
   const auto half = convert_npy(array_of(NpyType::kF4, floats), NpyType::kF2);
   ASSERT_TRUE(half.ok());

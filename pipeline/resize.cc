@@ -89,19 +89,26 @@ void normalise(Planes& planes, const PreprocessOptions& options) {
 
 const char* resize_name(Resize resize) {
   switch (resize) {
-    case Resize::kStretch: return "stretch";
-    case Resize::kLetterbox: return "letterbox";
-    case Resize::kShortSideCrop: return "short_side_crop";
-    case Resize::kNone: return "none";
+    case Resize::kStretch:
+      return "stretch";
+    case Resize::kLetterbox:
+      return "letterbox";
+    case Resize::kShortSideCrop:
+      return "short_side_crop";
+    case Resize::kNone:
+      return "none";
   }
   return "unknown";
 }
 
 const char* color_name(Color color) {
   switch (color) {
-    case Color::kRgb: return "rgb";
-    case Color::kBgr: return "bgr";
-    case Color::kGray: return "gray";
+    case Color::kRgb:
+      return "rgb";
+    case Color::kBgr:
+      return "bgr";
+    case Color::kGray:
+      return "gray";
   }
   return "unknown";
 }
@@ -166,8 +173,7 @@ Result<Geometry> plan_geometry(Resize resize, int image_width, int image_height,
     if (image_width == net_width && image_height == net_height) return geometry;
     return Status(Code::kInvalid, "preprocess.resize is none, but the picture is " +
                                       size_text(image_width, image_height) + " and the network's input " +
-                                      size_text(net_width, net_height) +
-                                      "; use stretch, letterbox or short_side_crop");
+                                      size_text(net_width, net_height) + "; use stretch, letterbox or short_side_crop");
   }
   const float x_ratio = static_cast<float>(net_width) / static_cast<float>(image_width);
   const float y_ratio = static_cast<float>(net_height) / static_cast<float>(image_height);

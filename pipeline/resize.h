@@ -5,7 +5,6 @@
 #define TENON_PIPELINE_RESIZE_H
 
 #include <tenon/status.hpp>
-
 #include <vector>
 
 #include "pipeline/detection.h"
@@ -41,9 +40,9 @@ struct Geometry {
   int image_height = 0;
   int net_width = 0;
   int net_height = 0;
-  int content_width = 0;   ///< of the whole resized picture, in net pixels; may exceed the net after a crop
+  int content_width = 0;  ///< of the whole resized picture, in net pixels; may exceed the net after a crop
   int content_height = 0;
-  int offset_x = 0;        ///< where the resized picture begins; negative after a crop
+  int offset_x = 0;  ///< where the resized picture begins; negative after a crop
   int offset_y = 0;
 };
 
@@ -70,9 +69,9 @@ Planes resize_bilinear(const Planes& source, int width, int height);
 Result<Geometry> plan_geometry(Resize resize, int image_width, int image_height, int net_width, int net_height);
 
 /// Resizes in the range 0..1 (byte / 255.0, rounded to float), as Darknet does, and then gives each value
-/// (byte * scale - mean) / std, where byte is value * 255; with scale 1/255 and no mean and std, values stay as they are.
-/// With Resize::kNone, net_width and net_height may be 0 for "the picture's size".
-/// Fails with kInvalid, naming the option, when mean or std have not one value a channel or std holds 0.
+/// (byte * scale - mean) / std, where byte is value * 255; with scale 1/255 and no mean and std, values stay as they
+/// are. With Resize::kNone, net_width and net_height may be 0 for "the picture's size". Fails with kInvalid, naming the
+/// option, when mean or std have not one value a channel or std holds 0.
 Result<Preprocessed> preprocess(const Image& image, const PreprocessOptions& options, int net_width, int net_height);
 
 /// Maps a box from shares of the network's input to shares of the picture.

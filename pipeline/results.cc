@@ -18,9 +18,8 @@ ordered_json run_json(const RunReport& report) {
     }
     ordered_json classes = ordered_json::array();
     for (const ClassScore& found : result.classes) {
-      classes.push_back({{"class", label_of(report.labels, found.class_id)},
-                         {"class_id", found.class_id},
-                         {"score", found.score}});
+      classes.push_back(
+          {{"class", label_of(report.labels, found.class_id)}, {"class_id", found.class_id}, {"score", found.score}});
     }
     ordered_json outputs = ordered_json::array();
     for (const OutputInfo& output : result.outputs) {

@@ -26,7 +26,8 @@ struct Glyph {
   const char* path;
 };
 
-// From ' ' (32) to '~' (126).
+// From ' ' (32) to '~' (126). One glyph a line is easier to read than what the formatter makes of it.
+// clang-format off
 constexpr std::array<Glyph, 95> kGlyphs{{
     {kSpaceWidth, ""},                                                                         // space
     {0, "M0 14 L0 4.6 M0 0 L0 0"},                                                             // !
@@ -125,6 +126,7 @@ constexpr std::array<Glyph, 95> kGlyphs{{
     {3.4f, "M0 15.4 Q1.8 15.4 1.8 12 Q1.8 6.6 3.4 6.2 Q1.8 5.8 1.8 0.4 Q1.8 -3 0 -3"},         // }
     {8, "M0 5 Q1.6 8 4 6.4 Q6.4 4.8 8 7.6"},                                                   // ~
 }};
+// clang-format on
 
 /// Turns a path into strokes at the pen's place.
 class Pen {
@@ -196,8 +198,8 @@ class Pen {
   void arc(float cx, float cy, float rx, float ry, float start, float end) {
     const int steps = std::max(2, static_cast<int>(std::fabs(end - start) * kStepsPerCircle / 360));
     for (int i = 0; i <= steps; ++i) {
-      const float angle = (start + (end - start) * static_cast<float>(i) / static_cast<float>(steps)) *
-                          std::numbers::pi_v<float> / 180;
+      const float angle =
+          (start + (end - start) * static_cast<float>(i) / static_cast<float>(steps)) * std::numbers::pi_v<float> / 180;
       const float x = cx + rx * std::cos(angle);
       const float y = cy + ry * std::sin(angle);
       down_ ? line(x, y) : move(x, y);

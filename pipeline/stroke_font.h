@@ -1,4 +1,5 @@
-// A small sans-serif font of lines and arcs, drawn for Tenon: printable ASCII, scalable, no files and no licence to carry.
+// A small sans-serif font of lines and arcs, drawn for Tenon: printable ASCII, scalable, no files and no licence to
+// carry.
 //
 // Thread rule: free functions; call from any thread.
 #ifndef TENON_PIPELINE_STROKE_FONT_H

@@ -42,7 +42,8 @@ Result<std::uint64_t> parse_size(std::string_view text) {
                                                                                {"MB", 1e6},
                                                                                {"GB", 1e9},
                                                                                {"TB", 1e12}}};
-  const std::string expected = "a size; write a number and one of B, KiB, MiB, GiB, TiB, KB, MB, GB, TB, such as 256MiB";
+  const std::string expected =
+      "a size; write a number and one of B, KiB, MiB, GiB, TiB, KB, MB, GB, TB, such as 256MiB";
   double number = 0;
   std::string_view unit;
   if (!split_unit(text, number, unit) || number < 0) return invalid(text, expected);

@@ -4,12 +4,11 @@
 #ifndef TENON_PIPELINE_UNITS_H
 #define TENON_PIPELINE_UNITS_H
 
-#include <tenon/status.hpp>
-
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tenon/status.hpp>
 #include <vector>
 
 namespace tenon::pipeline {
@@ -19,7 +18,8 @@ namespace tenon::pipeline {
 /// when the size does not fit 63 bits.
 Result<std::uint64_t> parse_size(std::string_view text);
 
-/// Seconds from "30", "30s", "1.5min", "200ms", "50us", "2h"; no unit is seconds. Fails with kInvalid, listing the units.
+/// Seconds from "30", "30s", "1.5min", "200ms", "50us", "2h"; no unit is seconds. Fails with kInvalid, listing the
+/// units.
 Result<double> parse_duration(std::string_view text);
 
 /// A number or a fraction of two: "0.5", "1/255", "1e-3". Fails with kInvalid, also when dividing by zero.

@@ -17,7 +17,8 @@ TEST(ParseSize, UnitsOf1024AndOf1000) {
 }
 
 TEST(ParseSize, Refuses) {
-  for (const char* text : {"", "MiB", "-1", "256Mib", "1 MiB x", "nan", "inf", "1e300", "99999999TiB", "0x10", "1,5GiB"}) {
+  for (const char* text :
+       {"", "MiB", "-1", "256Mib", "1 MiB x", "nan", "inf", "1e300", "99999999TiB", "0x10", "1,5GiB"}) {
     const auto size = parse_size(text);
     EXPECT_FALSE(size.ok()) << text;
     EXPECT_EQ(size.status().code(), Code::kInvalid);

@@ -10,11 +10,16 @@ namespace {
 
 const char* kind_text(const YAML::Node& node) {
   switch (node.Type()) {
-    case YAML::NodeType::Map: return "a mapping";
-    case YAML::NodeType::Sequence: return "a list";
-    case YAML::NodeType::Scalar: return "a single value";
-    case YAML::NodeType::Null: return "no value";
-    case YAML::NodeType::Undefined: break;
+    case YAML::NodeType::Map:
+      return "a mapping";
+    case YAML::NodeType::Sequence:
+      return "a list";
+    case YAML::NodeType::Scalar:
+      return "a single value";
+    case YAML::NodeType::Null:
+      return "no value";
+    case YAML::NodeType::Undefined:
+      break;
   }
   return "nothing";
 }
@@ -78,8 +83,7 @@ const YAML::Node* YamlSection::find(const std::string& key) {
 
 std::optional<std::string> YamlSection::scalar(const YAML::Node& node, const std::string& full_key) {
   if (!node.IsScalar()) {
-    reader_->problem(node.Mark(), full_key,
-                     "'" + full_key + "': expected a single value, found " + kind_text(node));
+    reader_->problem(node.Mark(), full_key, "'" + full_key + "': expected a single value, found " + kind_text(node));
     return {};
   }
   const std::string& raw = node.Scalar();
@@ -97,8 +101,10 @@ std::optional<std::string> YamlSection::scalar(const YAML::Node& node, const std
     const std::optional<std::string> found = reader_->environment(name);
     if (!found) {
       reader_->problem(node.Mark(), full_key,
-                       "'" + full_key + "': the environment variable '" + name + "' is not set; set it, or write the "
-                       "value in place of ${" + name + "}");
+                       "'" + full_key + "': the environment variable '" + name +
+                           "' is not set; set it, or write the "
+                           "value in place of ${" +
+                           name + "}");
       return {};
     }
     value += *found;
@@ -145,8 +151,9 @@ std::optional<std::size_t> YamlSection::choice(const std::string& key, std::span
   const auto it = std::find(words.begin(), words.end(), *value);
   if (it != words.end()) return static_cast<std::size_t>(it - words.begin());
   const std::string nearest = nearest_word(*value, words);
-  report(key, "expected one of " + join(words) + ", found '" + *value + "'" +
-                  (similar_words(*value, nearest) ? "; did you mean '" + nearest + "'?" : ""),
+  report(key,
+         "expected one of " + join(words) + ", found '" + *value + "'" +
+             (similar_words(*value, nearest) ? "; did you mean '" + nearest + "'?" : ""),
          nearest);
   return {};
 }
@@ -164,8 +171,7 @@ std::optional<std::filesystem::path> YamlSection::resolve(const YAML::Node& node
   if (must_exist && !std::filesystem::is_regular_file(resolved, error)) {
     const bool is_other = std::filesystem::exists(resolved, error);
     reader_->problem(node.Mark(), full_key,
-                     "'" + full_key + "': " + resolved.string() +
-                         (is_other ? " is not a file" : " does not exist") +
+                     "'" + full_key + "': " + resolved.string() + (is_other ? " is not a file" : " does not exist") +
                          "; relative paths start from the folder of this file");
     return {};
   }
@@ -251,18 +257,18 @@ void YamlSection::require(const std::string& key, const std::string& what) {
 
 void YamlSection::report(const std::string& key, const std::string& message, const std::string& nearest) {
   const auto it = values_.find(key);
-  reader_->problem(it == values_.end() ? mark_ : it->second.node.Mark(), full(key),
-                   "'" + full(key) + "': " + message, nearest);
+  reader_->problem(it == values_.end() ? mark_ : it->second.node.Mark(), full(key), "'" + full(key) + "': " + message,
+                   nearest);
 }
 
 void YamlSection::finish() {
   for (const auto& [key, value] : values_) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     const std::string nearest = nearest_word(key, known_);
-    reader_->problem(value.key_mark, full(key),
-                     "unknown key '" + key + "'" + (path_.empty() ? "" : " in '" + path_ + "'") +
-                         did_you_mean(key, nearest, known_),
-                     nearest);
+    reader_->problem(
+        value.key_mark, full(key),
+        "unknown key '" + key + "'" + (path_.empty() ? "" : " in '" + path_ + "'") + did_you_mean(key, nearest, known_),
+        nearest);
   }
 }
 

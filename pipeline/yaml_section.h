@@ -9,8 +9,6 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include <tenon/status.hpp>
-
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -18,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tenon/status.hpp>
 #include <vector>
 
 #include "pipeline/config_problem.h"

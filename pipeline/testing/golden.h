@@ -56,12 +56,12 @@ inline std::string test_name(const ::testing::TestParamInfo<GoldenCase>& info) {
 
 /// The cases of Darknet models that start from a picture.
 inline std::vector<GoldenCase> darknet_picture_cases() {
-  return {{"darknet-tiny-imagenet", "dog_stretch"},         {"darknet-tiny-imagenet", "person_letter"},
-          {"face-tiny-region", "astronaut_letter"},         {"face-tiny-region", "person_letter"},
-          {"mobilenetv2-yolov3-nano-coco", "dog_stretch"},  {"mobilenetv2-yolov3-nano-coco", "person_letter"},
-          {"yolo-fastest-1.1-body", "astronaut_letter"},    {"yolo-fastest-1.1-body", "person_stretch"},
-          {"yolo-fastest-1.1-coco", "astronaut_letter"},    {"yolo-fastest-1.1-coco", "dog_letter"},
-          {"yolo-fastest-1.1-coco", "dog_stretch"},         {"yolo-fastest-1.1-coco", "person_stretch"}};
+  return {{"darknet-tiny-imagenet", "dog_stretch"},        {"darknet-tiny-imagenet", "person_letter"},
+          {"face-tiny-region", "astronaut_letter"},        {"face-tiny-region", "person_letter"},
+          {"mobilenetv2-yolov3-nano-coco", "dog_stretch"}, {"mobilenetv2-yolov3-nano-coco", "person_letter"},
+          {"yolo-fastest-1.1-body", "astronaut_letter"},   {"yolo-fastest-1.1-body", "person_stretch"},
+          {"yolo-fastest-1.1-coco", "astronaut_letter"},   {"yolo-fastest-1.1-coco", "dog_letter"},
+          {"yolo-fastest-1.1-coco", "dog_stretch"},        {"yolo-fastest-1.1-coco", "person_stretch"}};
 }
 
 }  // namespace tenon::pipeline::testing

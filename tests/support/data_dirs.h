@@ -60,12 +60,12 @@ inline std::string missing_data_message(const std::filesystem::path& path) {
 
 /// Leaves a test that needs `path`: skipped when the path is missing, failed when TENON_REQUIRE_DATA=1.
 /// Use it in the body of a TEST or in a helper that returns void.
-#define TENON_NEED_DATA(path)                                                                             \
-  do {                                                                                                    \
-    if (!::tenon::testing::data_exists(path)) {                                                           \
-      if (::tenon::testing::data_required()) FAIL() << ::tenon::testing::missing_data_message(path);      \
-      GTEST_SKIP() << ::tenon::testing::missing_data_message(path);                                       \
-    }                                                                                                     \
+#define TENON_NEED_DATA(path)                                                                        \
+  do {                                                                                               \
+    if (!::tenon::testing::data_exists(path)) {                                                      \
+      if (::tenon::testing::data_required()) FAIL() << ::tenon::testing::missing_data_message(path); \
+      GTEST_SKIP() << ::tenon::testing::missing_data_message(path);                                  \
+    }                                                                                                \
   } while (false)
 
 #endif  // TENON_TESTS_SUPPORT_DATA_DIRS_H
