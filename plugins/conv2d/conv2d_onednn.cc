@@ -1,0 +1,150 @@
+// tenon.conv2d/1 through oneDNN: one tactic for each algorithm and implementation. Weights are kept in oneDNN's layout.
+#include <tenon/sdk/plugin.hpp>
+
+#include "plugins/common/onednn_make.hpp"
+#include "plugins/common/pack_key.h"
+#include "plugins/conv2d/conv2d.h"
+
+namespace tenon::plugins {
+namespace {
+
+struct ConvDescs {
+  dnnl::memory::desc x, y, given_weights, any_weights, bias;
+  OnednnWindow window;
+
+  ConvDescs(const Site& site, const TnFormat& in, const TnFormat& out) {
+    const cpu::Conv2dGeometry g = conv2d_geometry(site);
+    x = onednn_desc(TN_F32, {g.n, g.c, g.h, g.w}, in);
+    y = onednn_desc(TN_F32, {g.n, g.k, g.oh, g.ow}, out);
+    const Dims weights = g.groups == 1 ? Dims{g.k, g.c, g.r, g.s}
+                                       : Dims{g.groups, g.k / g.groups, g.c / g.groups, g.r, g.s};
+    given_weights = onednn_row(TN_F32, weights);
+    any_weights = onednn_any(TN_F32, weights);
+    if (site.has_input(kConvBias)) bias = onednn_row(TN_F32, {g.k});
+    // The output size is given, so that the bottom and right pads follow from it: rows that no window reaches are unused.
+    window.strides = {g.stride_h, g.stride_w};
+    window.dilations = {g.dilation_h, g.dilation_w};
+    window.pads_begin = {g.pad_top, g.pad_left};
+    window.pads_end = {(g.oh - 1) * g.stride_h + g.dilation_h * (g.r - 1) + 1 - g.h - g.pad_top,
+                       (g.ow - 1) * g.stride_w + g.dilation_w * (g.s - 1) + 1 - g.w - g.pad_left};
+  }
+
+  dnnl::convolution_forward::primitive_desc make(const Site& site, dnnl::algorithm algorithm) const {
+    std::vector<OnednnOperand> operands;
+    const dnnl::post_ops ops = onednn_post_ops(site, row_format(), &operands);
+    if (!operands.empty()) throw Declined("it adds no operand");
+    const OnednnThreads threads(site.threads());
+    return onednn_or_decline(
+        [&] { return make_convolution(algorithm, x, any_weights, bias, y, window, onednn_attr(ops)); });
+  }
+};
+
+constexpr std::pair<const char*, dnnl::algorithm> kAlgorithms[] = {
+    {"direct", dnnl::algorithm::convolution_direct}, {"winograd", dnnl::algorithm::convolution_winograd}};
+
+dnnl::algorithm algorithm_of(const std::string& name) {
+  for (const auto& [known, algorithm] : kAlgorithms) {
+    if (name == known) return algorithm;
+  }
+  throw Declined(text("no such tactic: expected algo=direct or algo=winograd, found '", name, "'"));
+}
+
+void conv_tactics(const Site& site, const Combo& combo, Tactics& tactics) {
+  const ConvDescs descs(site, combo.input(kConvX).format, combo.output(0).format);
+  std::string reason;
+  for (const auto& [name, algorithm] : kAlgorithms) {
+    try {
+      for (const OnednnImpl& impl : onednn_impls(descs.make(site, algorithm))) {
+        tactics.add(text("algo=", name, ";impl=", impl.name), impl.workspace);
+      }
+    } catch (const Declined& declined) {
+      if (reason.empty()) reason = declined.what();
+    }
+  }
+  if (tactics.count() == 0) throw Declined(reason);
+}
+
+class ConvOnednn final : public IPlugin {
+ public:
+  void configure(const Config& config) override {
+    const Site site = config.site();
+    const ConvDescs descs(site, config.combo().input(kConvX).format, config.combo().output(0).format);
+    auto desc = descs.make(site, algorithm_of(config.params().str("algo")));
+    select_impl(&desc, config.params().str("impl"));
+    x_ = descs.x;
+    y_ = descs.y;
+    bias_ = descs.bias;
+    given_weights_ = descs.given_weights;
+    weights_ = desc.weights_desc();
+    has_bias_ = site.has_input(kConvBias);
+    threads_ = site.threads();
+    sizes_.workspace = onednn_scratchpad(desc);
+    sizes_.persistent = weights_.get_size();
+    PackKey()
+        .add(text("tenon.conv2d.onednn ", DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR, config.params().text(), ";",
+                  config.combo().input(kConvX).format.num_blocks, ";", to_text(site.dims(kConvX)), ";", threads_, ";",
+                  to_text(site.output_dims(0)), ";", site.attrs().i64("groups")))
+        .add(site.constant(kConvWeights))
+        .add(&config.combo().input(kConvX).format, sizeof(TnFormat))
+        .add(&config.combo().output(0).format, sizeof(TnFormat))
+        .store(&sizes_);
+    const OnednnThreads scope(threads_);
+    primitive_ = OnednnPrimitive(desc);
+  }
+
+  Sizes sizes() const override { return sizes_; }
+
+  void initialize(const Init& init) override {
+    packed_ = init.persistent<void>();
+    bias_data_ = has_bias_ ? init.constant(kConvBias).data() : nullptr;
+    if (!init.filled()) {
+      onednn_reorder(given_weights_, init.constant(kConvWeights).data(), weights_, packed_, threads_);
+    }
+  }
+
+  void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
+    std::vector<OnednnArg> more;
+    if (has_bias_) more.push_back({DNNL_ARG_BIAS, &bias_, bias_data_});
+    primitive_.execute(exec.threads(),
+                       {{DNNL_ARG_SRC, &x_, inputs[kConvX].data},
+                        {DNNL_ARG_WEIGHTS, &weights_, packed_},
+                        {DNNL_ARG_DST, &y_, outputs[0].data}},
+                       exec.workspace<void>(), more);
+  }
+
+ private:
+  dnnl::memory::desc x_, y_, bias_, given_weights_, weights_;
+  bool has_bias_ = false;
+  int threads_ = 1;
+  Sizes sizes_;
+  void* packed_ = nullptr;
+  const void* bias_data_ = nullptr;
+  OnednnPrimitive primitive_;
+};
+
+void conv_supports(const Site& site) {
+  onednn_supports(site);
+  if (!site.is_constant(kConvWeights)) throw Declined("the weights are not constant");
+  if (site.has_input(kConvBias) && !site.is_constant(kConvBias)) throw Declined("the bias is not constant");
+}
+
+Kernel conv_kernel() {
+  Kernel definition = kernel<ConvOnednn>("tenon.conv2d/1", "tenon.conv2d.onednn.f32");
+  using Make = Port (*)(int32_t);
+  const std::pair<Make, Make> formats[] = {{row, row},         {nhwc, nhwc},  {nchw8c, nchw8c}, {nchw16c, nchw16c},
+                                           {row, nchw16c},     {row, nchw8c}, {row, nhwc}};
+  for (const auto& [input, output] : formats) {
+    definition.combo({input(TN_F32), f32_row(), f32_row()}, {output(TN_F32)});
+  }
+  definition.deterministic().relocatable().supports(conv_supports).tactics(conv_tactics).epilogue([](const Site& site) {
+    std::vector<OnednnOperand> operands;
+    onednn_post_ops(site, row_format(), &operands);
+    if (!operands.empty()) throw Declined("it adds no operand");
+  });
+  return definition;
+}
+
+}  // namespace
+}  // namespace tenon::plugins
+
+TENON_PLUGIN("tenon.conv2d.onednn", "1", "Apache-2.0", tenon::plugins::conv_kernel())
