@@ -27,6 +27,13 @@ bool valid(const Conv2dGeometry& g) {
          g.pad_left >= 0 && g.groups >= 1 && g.c % g.groups == 0 && g.k % g.groups == 0;
 }
 
+// Blocks of 8 are one AVX2 vector; half-filled AVX-512 vectors gain nothing.
+Conv2dConfig effective(Conv2dConfig config) {
+  const bool blocks_of_8 = config.input_layout == Layout::kNchw8c || config.output_layout == Layout::kNchw8c;
+  if (blocks_of_8 && config.isa == Isa::kAvx512) config.isa = Isa::kAvx2;
+  return config;
+}
+
 }  // namespace
 
 const Conv2dTable& conv2d_table(Isa isa) noexcept {
@@ -34,27 +41,28 @@ const Conv2dTable& conv2d_table(Isa isa) noexcept {
 }
 
 bool conv2d_supports(const Conv2dGeometry& geometry, const Conv2dConfig& config) noexcept {
-  return config.isa <= detect_isa() && valid(geometry) && algorithm_table(config.algorithm).supports(geometry, config);
+  return config.isa <= detect_isa() && valid(geometry) &&
+         algorithm_table(config.algorithm).supports(geometry, effective(config));
 }
 
 size_t conv2d_packed_bytes(const Conv2dGeometry& geometry, const Conv2dConfig& config) noexcept {
-  return algorithm_table(config.algorithm).packed_bytes(geometry, config);
+  return algorithm_table(config.algorithm).packed_bytes(geometry, effective(config));
 }
 
 void conv2d_pack_weights(const Conv2dGeometry& geometry, const Conv2dConfig& config, const float* weights,
                          void* packed) noexcept {
-  algorithm_table(config.algorithm).pack(geometry, config, weights, static_cast<float*>(packed));
+  algorithm_table(config.algorithm).pack(geometry, effective(config), weights, static_cast<float*>(packed));
 }
 
 size_t conv2d_workspace_bytes(const Conv2dGeometry& geometry, const Conv2dConfig& config, int threads) noexcept {
   if (geometry.n == 0 || geometry.k == 0 || geometry.oh == 0 || geometry.ow == 0) return 0;
-  return algorithm_table(config.algorithm).workspace_bytes(geometry, config, threads < 1 ? 1 : threads);
+  return algorithm_table(config.algorithm).workspace_bytes(geometry, effective(config), threads < 1 ? 1 : threads);
 }
 
 void conv2d(const Conv2dGeometry& geometry, const Conv2dConfig& config, const Conv2dBuffers& buffers,
             const Epilogue& epilogue, const Parallel& parallel) noexcept {
   if (geometry.n == 0 || geometry.k == 0 || geometry.oh == 0 || geometry.ow == 0) return;
-  algorithm_table(config.algorithm).run(geometry, config, buffers, epilogue, parallel);
+  algorithm_table(config.algorithm).run(geometry, effective(config), buffers, epilogue, parallel);
 }
 
 }  // namespace tenon::cpu

@@ -55,7 +55,7 @@ enum class Conv2dAlgorithm {
   kIm2col,
   // Direct, register-blocked over output width. Input and output in the same layout: kNchw8c or kNchw16c (groups 1, or
   // C/groups and K/groups multiples of the block), or kNhwc (any groups).
-  // kNchw8c needs isa baseline or AVX2; kNchw16c and kNhwc work with all.
+  // kNchw8c runs on AVX2 where isa is AVX-512.
   kDirect,
   // For images with few channels (C <= 4, groups 1): kNchw -> kNhwc, kNchw8c or kNchw16c.
   kFirst,

@@ -154,20 +154,17 @@ void run(const Conv2dGeometry& geometry, const Conv2dConfig& config, const Conv2
   });
 }
 
-bool block_fits(Layout layout, Isa isa) { return layout == Layout::kNchw16c || isa != Isa::kAvx512; }
-
 bool direct_supports(const Conv2dGeometry& g, const Conv2dConfig& config) {
   if (config.input_layout != config.output_layout || config.input_layout == Layout::kNchw) return false;
   if (config.input_layout == Layout::kNhwc) return true;
   const int64_t block = layout_block(config.input_layout);
   const bool whole = g.groups == 1 || (g.c / g.groups % block == 0 && g.k / g.groups % block == 0);
-  return whole && block_fits(config.input_layout, config.isa);
+  return whole;
 }
 
 bool first_supports(const Conv2dGeometry& g, const Conv2dConfig& config) {
   if (config.input_layout != Layout::kNchw || config.output_layout == Layout::kNchw) return false;
-  return g.c <= 4 && g.groups == 1 &&
-         (config.output_layout == Layout::kNhwc || block_fits(config.output_layout, config.isa));
+  return g.c <= 4 && g.groups == 1;
 }
 
 }  // namespace

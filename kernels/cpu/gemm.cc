@@ -120,7 +120,7 @@ GemmTactic gemm_tactic(int index, Isa isa) noexcept {
   // A panel of B (kc x tile_columns) lies in the first-level cache, blocks of A and B in the second.
   static constexpr struct {
     int64_t row_tiles, nc, kc;
-  } kBlocks[] = {{24, 256, 256}, {12, 384, 384}, {48, 128, 512}, {8, 96, 192}};
+  } kBlocks[] = {{48, 128, 512}, {24, 256, 256}, {12, 384, 384}, {8, 96, 192}};
   const auto& blocks = kBlocks[std::clamp(index, 0, 3)];
   return {blocks.row_tiles * rows, blocks.nc, blocks.kc};
 }

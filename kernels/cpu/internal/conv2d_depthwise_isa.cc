@@ -133,6 +133,29 @@ TENON_CPU_INLINE void copy_phases(const Conv2dGeometry& g, const float* input, i
     return;
   }
   const float* row = input + ih * g.w;
+  if (g.stride_w == 2) {
+    // Column q of phase p is input column 2 q + p - pad_left; both phases lie inside for q in [first, last).
+    const int64_t first = min_of(ceil_div(g.pad_left, 2), floats);
+    const int64_t last = max_of(min_of((g.w + g.pad_left) / 2, floats), first);
+    const auto copy_checked = [&](int64_t q) __attribute__((always_inline)) {
+      for (int64_t phase = 0; phase < 2; ++phase) {
+        const int64_t iw = 2 * q + phase - g.pad_left;
+        to[phase * floats + q] = iw >= 0 && iw < g.w ? row[iw] : 0.0f;
+      }
+    };
+    for (int64_t q = 0; q < first; ++q) copy_checked(q);
+    int64_t q = first;
+    for (; q + kWidth <= last; q += kWidth) {
+      const float* from = row + 2 * q - g.pad_left;
+      Vec even;
+      Vec odd;
+      deinterleave(load(from), load(from + kWidth), &even, &odd);
+      store(to + q, even);
+      store(to + floats + q, odd);
+    }
+    for (; q < floats; ++q) copy_checked(q);
+    return;
+  }
   for (int64_t phase = 0; phase < g.stride_w; ++phase, to += floats) {
     // Column q of this phase is input column q * stride + phase - pad_left.
     const int64_t shift = phase - g.pad_left;
@@ -145,8 +168,6 @@ TENON_CPU_INLINE void copy_phases(const Conv2dGeometry& g, const float* input, i
       int64_t q = first;
       for (; q + kWidth <= last; q += kWidth) store(to + q, load(from + q));
       store_first(to + q, load_first(from + q, last - q), last - q);
-    } else if (g.stride_w == 2) {
-      for (int64_t q = first; q < last; ++q) to[q] = from[2 * q];
     } else {
       for (int64_t q = first; q < last; ++q) to[q] = from[g.stride_w * q];
     }
@@ -163,7 +184,8 @@ struct PlaneRow {
   TileOutput activation;
 };
 
-template <int kVecs>
+// kTaps and kStride are the kernel width and stride if known when compiling (dilation 1), else 0.
+template <int kVecs, int kTaps, int kStride>
 TENON_CPU_INLINE void plane_columns(const Conv2dGeometry& g, const PlaneRow& row, int64_t ow, int64_t count) {
   const int64_t phase_floats = depthwise_phase_floats(g);
   const int64_t row_floats = depthwise_row_floats(g);
@@ -171,20 +193,26 @@ TENON_CPU_INLINE void plane_columns(const Conv2dGeometry& g, const PlaneRow& row
   Vec acc[kVecs];
 #pragma GCC unroll 4
   for (int v = 0; v < kVecs; ++v) acc[v] = zero();
-  const float* w = row.weights;
-  for (int64_t r = 0; r < g.r; ++r) {
-    const float* line = row.rows + r * g.dilation_h * row_floats + ow;
-    int64_t phase = 0;
-    int64_t column = 0;
-    for (int64_t s = 0; s < g.s; ++s) {
-      const float* x = line + phase * phase_floats + column;
-      const Vec wv = broadcast(*w++);
+  const auto add_tap = [&](const float* x, float weight) __attribute__((always_inline)) {
+    const Vec wv = broadcast(weight);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVecs; ++v) {
-        const Vec xv = v == kVecs - 1 ? load_first(x + v * kWidth, tail) : load(x + v * kWidth);
-        acc[v] = fma(xv, wv, acc[v]);
+    for (int v = 0; v < kVecs; ++v) {
+      const Vec xv = v == kVecs - 1 ? load_first(x + v * kWidth, tail) : load(x + v * kWidth);
+      acc[v] = fma(xv, wv, acc[v]);
+    }
+  };
+  const float* w = row.weights;
+  for (int64_t r = 0; r < g.r; ++r, w += g.s) {
+    const float* line = row.rows + r * g.dilation_h * row_floats + ow;
+    if constexpr (kTaps != 0) {
+#pragma GCC unroll 5
+      for (int s = 0; s < kTaps; ++s) add_tap(line + s % kStride * phase_floats + s / kStride, w[s]);
+    } else {
+      int64_t phase = 0;
+      for (int64_t s = 0; s < g.s; ++s) {
+        add_tap(line + phase * phase_floats, w[s]);
+        for (phase += g.dilation_w; phase >= g.stride_w; phase -= g.stride_w) ++line;
       }
-      for (phase += g.dilation_w; phase >= g.stride_w; phase -= g.stride_w) ++column;
     }
   }
 #pragma GCC unroll 4
@@ -196,6 +224,29 @@ TENON_CPU_INLINE void plane_columns(const Conv2dGeometry& g, const PlaneRow& row
     x = activate(x, row.activation.kind, row.activation.alpha, row.activation.lo, row.activation.hi);
     store_first(row.output + at, x, lanes);
   }
+}
+
+template <int kTaps, int kStride>
+void plane_row(const Conv2dGeometry& g, const PlaneRow& row) {
+  int64_t ow = 0;
+  for (; ow + 3 * kWidth < g.ow; ow += 4 * kWidth) {
+    plane_columns<4, kTaps, kStride>(g, row, ow, min_of(4 * kWidth, g.ow - ow));
+  }
+  for (; ow + kWidth < g.ow; ow += 2 * kWidth) {
+    plane_columns<2, kTaps, kStride>(g, row, ow, min_of(2 * kWidth, g.ow - ow));
+  }
+  if (ow < g.ow) plane_columns<1, kTaps, kStride>(g, row, ow, g.ow - ow);
+}
+
+using PlaneRowFunction = void (*)(const Conv2dGeometry&, const PlaneRow&);
+
+PlaneRowFunction find_plane_row(const Conv2dGeometry& g) {
+  if (g.dilation_w != 1) return plane_row<0, 0>;
+  if (g.s == 3 && g.stride_w == 1) return plane_row<3, 1>;
+  if (g.s == 3 && g.stride_w == 2) return plane_row<3, 2>;
+  if (g.s == 5 && g.stride_w == 1) return plane_row<5, 1>;
+  if (g.s == 5 && g.stride_w == 2) return plane_row<5, 2>;
+  return plane_row<0, 0>;
 }
 
 }  // namespace
@@ -242,6 +293,7 @@ void depthwise_plane(const DepthwiseConv& conv, const float* input, const float*
   const Conv2dGeometry& g = conv.geometry;
   const int64_t block_rows = depthwise_plane_rows(g);
   const int64_t row_floats = depthwise_row_floats(g);
+  const PlaneRowFunction columns = find_plane_row(g);
   PlaneRow row;
   row.weights = weights;
   row.bias = bias;
@@ -256,10 +308,7 @@ void depthwise_plane(const DepthwiseConv& conv, const float* input, const float*
       row.rows = scratch + (oh - begin) * g.stride_h * row_floats;
       row.output = output + oh * g.ow;
       row.residual = residual == nullptr ? nullptr : residual + oh * g.ow;
-      int64_t ow = 0;
-      for (; ow + 3 * kWidth < g.ow; ow += 4 * kWidth) plane_columns<4>(g, row, ow, min_of(4 * kWidth, g.ow - ow));
-      for (; ow + kWidth < g.ow; ow += 2 * kWidth) plane_columns<2>(g, row, ow, min_of(2 * kWidth, g.ow - ow));
-      if (ow < g.ow) plane_columns<1>(g, row, ow, g.ow - ow);
+      columns(g, row);
     }
   }
 }

@@ -141,7 +141,8 @@ TileFunction find_stride(int64_t stride) {
     case 2:
       return conv_tile<kRows, kVecs, 2>;
     case 8:
-      return conv_tile<kRows, kVecs, 8>;
+      if constexpr (kWidth < 16) return conv_tile<kRows, kVecs, 8>;  // kNchw8c never runs on AVX-512
+      return conv_tile<kRows, kVecs, 0>;
     case 16:
       return conv_tile<kRows, kVecs, 16>;
     case 32:

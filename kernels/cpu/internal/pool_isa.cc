@@ -66,7 +66,15 @@ void pool_plane(PoolKind kind, const PoolGeometry& g, const float* input, float*
       store_first(columns + left + x, acc, lanes);
     }
     if (g.stride_w == 2) {
-      for (int64_t q = 0; q < phase_floats; ++q) {
+      int64_t q = 0;
+      for (; q + kWidth <= phase_floats; q += kWidth) {
+        Vec even;
+        Vec odd;
+        deinterleave(load(columns + 2 * q), load(columns + 2 * q + kWidth), &even, &odd);
+        store(phases + q, even);
+        store(phases + phase_floats + q, odd);
+      }
+      for (; q < phase_floats; ++q) {
         phases[q] = columns[2 * q];
         phases[phase_floats + q] = columns[2 * q + 1];
       }

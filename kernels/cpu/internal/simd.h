@@ -73,6 +73,12 @@ TENON_CPU_INLINE VecI shift_right(VecI a) {
 // Rounds to the nearest integer, ties to even.
 TENON_CPU_INLINE VecI round_to_int(Vec a) { return _mm512_cvtps_epi32(a); }
 TENON_CPU_INLINE Vec to_float(VecI a) { return _mm512_cvtepi32_ps(a); }
+// The even and the odd floats of the 2 * kWidth in a, b.
+TENON_CPU_INLINE void deinterleave(Vec a, Vec b, Vec* even, Vec* odd) {
+  const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  *even = _mm512_permutex2var_ps(a, evens, b);
+  *odd = _mm512_permutex2var_ps(a, _mm512_add_epi32(evens, _mm512_set1_epi32(1)), b);
+}
 
 #elif defined(__AVX2__)
 
@@ -128,6 +134,12 @@ TENON_CPU_INLINE VecI shift_right(VecI a) {
 }
 TENON_CPU_INLINE VecI round_to_int(Vec a) { return _mm256_cvtps_epi32(a); }
 TENON_CPU_INLINE Vec to_float(VecI a) { return _mm256_cvtepi32_ps(a); }
+TENON_CPU_INLINE void deinterleave(Vec a, Vec b, Vec* even, Vec* odd) {
+  const __m256 low = _mm256_permute2f128_ps(a, b, 0x20);
+  const __m256 high = _mm256_permute2f128_ps(a, b, 0x31);
+  *even = _mm256_shuffle_ps(low, high, 0x88);
+  *odd = _mm256_shuffle_ps(low, high, 0xdd);
+}
 
 #else
 
@@ -186,6 +198,10 @@ TENON_CPU_INLINE VecI shift_right(VecI a) {
 }
 TENON_CPU_INLINE VecI round_to_int(Vec a) { return _mm_cvtps_epi32(a); }
 TENON_CPU_INLINE Vec to_float(VecI a) { return _mm_cvtepi32_ps(a); }
+TENON_CPU_INLINE void deinterleave(Vec a, Vec b, Vec* even, Vec* odd) {
+  *even = _mm_shuffle_ps(a, b, 0x88);
+  *odd = _mm_shuffle_ps(a, b, 0xdd);
+}
 
 #endif
 

@@ -1,0 +1,98 @@
+// The kernels that memory or transcendental functions bound, on the best instruction set of the machine, one thread.
+// The counter is elements a second.
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/cpu/reformat.h"
+#include "kernels/cpu/softmax.h"
+#include "kernels/cpu/transpose.h"
+
+namespace tenon::cpu {
+namespace {
+
+void count(benchmark::State& state, int64_t elements) {
+  state.counters["elements"] =
+      benchmark::Counter(static_cast<double>(elements), benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void unary(benchmark::State& state) {
+  const int64_t elements = 16 * 1024;
+  std::vector<float> x(elements, 0.7f);
+  std::vector<float> y(elements);
+  for (auto _ : state) {
+    pointwise_unary(static_cast<UnaryKind>(state.range(0)), 0.1f, 0.5f, elements, x.data(), y.data(), {}, detect_isa());
+  }
+  count(state, elements);
+}
+BENCHMARK(unary)->DenseRange(0, static_cast<int>(UnaryKind::kNeg));
+
+void binary_per_channel(benchmark::State& state) {
+  const int64_t a_dims[] = {64, 784};
+  const int64_t b_dims[] = {64, 1};
+  BroadcastShape shape;
+  if (!broadcast_shape(2, a_dims, 2, b_dims, &shape)) return state.SkipWithError("shapes do not fit");
+  std::vector<float> a(64 * 784, 1.0f);
+  std::vector<float> b(64, 2.0f);
+  std::vector<float> y(a.size());
+  for (auto _ : state) pointwise_binary(BinaryKind::kAdd, shape, a.data(), b.data(), y.data(), {}, detect_isa());
+  count(state, static_cast<int64_t>(y.size()));
+}
+BENCHMARK(binary_per_channel);
+
+void softmax_rows(benchmark::State& state) {
+  const int64_t axis = state.range(0);
+  std::vector<float> x(axis * 128, 0.7f);
+  std::vector<float> y(x.size());
+  for (auto _ : state) softmax(SoftmaxKind::kSoftmax, 128, axis, 1, x.data(), y.data(), {}, detect_isa());
+  count(state, static_cast<int64_t>(x.size()));
+}
+BENCHMARK(softmax_rows)->Arg(20)->Arg(128)->Arg(1000);
+
+// Arguments: layout, kernel, stride.
+void max_pool(benchmark::State& state) {
+  PoolGeometry g;
+  g.c = 64;
+  g.h = g.w = 56;
+  g.kernel_h = g.kernel_w = state.range(1);
+  g.stride_h = g.stride_w = state.range(2);
+  g.pad_top = g.pad_left = g.pad_bottom = g.pad_right = g.kernel_h / 2;
+  g.oh = g.ow = 56 / state.range(2);
+  const auto layout = static_cast<Layout>(state.range(0));
+  std::vector<float> x(64 * 56 * 56, 0.7f);
+  std::vector<float> y(64 * g.oh * g.ow);
+  void* workspace = std::aligned_alloc(64, (pool_workspace_bytes(g, layout, 1, detect_isa()) + 64) / 64 * 64);
+  for (auto _ : state) pool(PoolKind::kMax, g, layout, x.data(), y.data(), workspace, {}, detect_isa());
+  count(state, static_cast<int64_t>(y.size()));
+  std::free(workspace);
+}
+BENCHMARK(max_pool)->ArgsProduct({{0, 1, 2, 3}, {2, 3}, {1, 2}});
+
+// Arguments: from layout, to layout.
+void layouts(benchmark::State& state) {
+  std::vector<float> x(64 * 56 * 56, 0.7f);
+  std::vector<float> y(x.size());
+  for (auto _ : state) {
+    reformat(static_cast<Layout>(state.range(0)), static_cast<Layout>(state.range(1)), 1, 64, 56, 56, x.data(),
+             y.data(), {});
+  }
+  count(state, static_cast<int64_t>(x.size()));
+}
+BENCHMARK(layouts)->ArgsProduct({{0, 1, 2, 3}, {0, 1, 2, 3}});
+
+// Argument: element size.
+void transpose_matrix(benchmark::State& state) {
+  const int64_t dims[] = {512, 512};
+  const int perm[] = {1, 0};
+  std::vector<uint64_t> x(512 * 512);
+  std::vector<uint64_t> y(x.size());
+  for (auto _ : state) transpose(2, dims, perm, static_cast<int>(state.range(0)), x.data(), y.data(), {});
+  count(state, static_cast<int64_t>(x.size()));
+}
+BENCHMARK(transpose_matrix)->Arg(1)->Arg(2)->Arg(4)->Arg(8);
+
+}  // namespace
+}  // namespace tenon::cpu
