@@ -11,7 +11,9 @@ constexpr int64_t kTaskFloats = 8 * 1024;  // outputs of a task: much more work 
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-const PoolTable& pool_table(Isa isa) {
+const PoolTable& pool_table(Isa isa, Layout layout) {
+  // Blocks of 8 are one AVX2 vector; half-filled AVX-512 vectors gain nothing.
+  if (layout == Layout::kNchw8c && isa == Isa::kAvx512) return avx2::kPoolTable;
   return isa == Isa::kAvx512 ? avx512::kPoolTable : isa == Isa::kAvx2 ? avx2::kPoolTable : baseline::kPoolTable;
 }
 
@@ -25,7 +27,7 @@ size_t pool_workspace_bytes(const PoolGeometry& geometry, Layout layout, int thr
 void pool(PoolKind kind, const PoolGeometry& g, Layout layout, const float* input, float* output, void* workspace,
           const Parallel& parallel, Isa isa) noexcept {
   if (g.n <= 0 || g.c <= 0 || g.oh <= 0 || g.ow <= 0) return;
-  const PoolTable& table = pool_table(isa);
+  const PoolTable& table = pool_table(isa, layout);
   if (layout == Layout::kNchw) {
     const int64_t planes = g.n * g.c;
     const int64_t per_task = std::max<int64_t>(kTaskFloats / (g.oh * g.ow), 1);
@@ -54,7 +56,7 @@ void pool(PoolKind kind, const PoolGeometry& g, Layout layout, const float* inpu
 void pool_global_average(Layout layout, int64_t n, int64_t c, int64_t h, int64_t w, const float* input, float* output,
                          const Parallel& parallel, Isa isa) noexcept {
   if (n <= 0 || c <= 0 || h * w <= 0) return;
-  const PoolTable& table = pool_table(isa);
+  const PoolTable& table = pool_table(isa, layout);
   const int64_t cells = h * w;
   const float divisor = static_cast<float>(cells);
   if (layout == Layout::kNchw) {

@@ -12,6 +12,7 @@ struct TapRange {
 };
 
 TENON_CPU_INLINE TapRange taps_inside(int64_t start, int64_t taps, int64_t dilation, int64_t low, int64_t high) {
+  if (start >= low && start + (taps - 1) * dilation < high) return {0, taps};  // the usual case, without divisions
   const int64_t begin = start >= low ? 0 : min_of(ceil_div(low - start, dilation), taps);
   const int64_t end = start >= high ? begin : min_of(ceil_div(high - start, dilation), taps);
   return {begin, max_of(begin, end)};
@@ -141,12 +142,14 @@ void pool_pixels(PoolKind kind, const PoolGeometry& g, int64_t channels, int64_t
   for (int64_t oh = oh_begin; oh < oh_end; ++oh) {
     const int64_t top = oh * g.stride_h - g.pad_top;
     const TapRange rows = taps_inside(top, g.kernel_h, g.dilation_h, 0, g.h);
-    const int64_t row_divisor = divisor_taps(kind, top, g.kernel_h, g.dilation_h, g.h, g.pad_top, g.pad_bottom);
+    const int64_t row_divisor =
+        kMax ? 1 : divisor_taps(kind, top, g.kernel_h, g.dilation_h, g.h, g.pad_top, g.pad_bottom);
     for (int64_t ow = 0; ow < g.ow; ++ow) {
       const int64_t left = ow * g.stride_w - g.pad_left;
       const TapRange columns = taps_inside(left, g.kernel_w, g.dilation_w, 0, g.w);
-      const Vec divisor = broadcast(static_cast<float>(
-          row_divisor * divisor_taps(kind, left, g.kernel_w, g.dilation_w, g.w, g.pad_left, g.pad_right)));
+      const int64_t cells =
+          kMax ? 1 : row_divisor * divisor_taps(kind, left, g.kernel_w, g.dilation_w, g.w, g.pad_left, g.pad_right);
+      const Vec divisor = broadcast(static_cast<float>(cells));
       const float* from = input + (top * g.w + left) * channels;
       float* to = output + (oh * g.ow + ow) * channels;
       int64_t c = 0;
@@ -154,9 +157,12 @@ void pool_pixels(PoolKind kind, const PoolGeometry& g, int64_t channels, int64_t
         pool_window<kMax, 4>(rows, columns, row_stride, column_stride, from + c, 4 * kWidth, divisor, valid - c,
                              to + c);
       }
-      for (; c < channels; c += kWidth) {
-        pool_window<kMax, 1>(rows, columns, row_stride, column_stride, from + c, min_of(kWidth, channels - c), divisor,
-                             valid - c, to + c);
+      for (; c + kWidth <= channels; c += kWidth) {
+        pool_window<kMax, 1>(rows, columns, row_stride, column_stride, from + c, kWidth, divisor, valid - c, to + c);
+      }
+      if (c < channels) {
+        pool_window<kMax, 1>(rows, columns, row_stride, column_stride, from + c, channels - c, divisor, valid - c,
+                             to + c);
       }
     }
   }
