@@ -1,0 +1,39 @@
+// The shapes with 0 and -1 are those that other engines got wrong.
+#include <gtest/gtest.h>
+
+#include "plugins/common/testing/op_tester.h"
+
+namespace tenon::testing {
+namespace {
+
+class ReshapeTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(host_.load("reshape")); }
+  TestHost host_;
+};
+
+OpTester reshape(TestHost& host, std::vector<int64_t> shape, int64_t allow_zero = 0) {
+  OpTester tester(host, "tenon.reshape/1");
+  tester.attr("shape", shape).attr("allow_zero", allow_zero);
+  return tester;
+}
+
+TEST_F(ReshapeTest, ZeroAndMinusOne) {
+  std::vector<float> x(24);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const std::vector<double> same(x.begin(), x.end());
+  reshape(host_, {2, 0, 1, -1}).input({2, 3, 4}, x).expect({2, 3, 1, 4}, same).expect_kernels({"tenon.reshape.copy"});
+  reshape(host_, {0, 0, -1}).input({2, 3, 4}, x).expect({2, 3, 4}, same).expect_kernels({"tenon.reshape.copy"});
+  reshape(host_, {3, 4, 0}, 1).input({0, 3, 4}, std::vector<float>{}).expect({3, 4, 0}, {});
+}
+
+TEST_F(ReshapeTest, Errors) {
+  reshape(host_, {0, -1}, 1).random_input({2, 3}).expect_invalid({"allow_zero", "-1"});
+  reshape(host_, {-1, -1}).random_input({2, 3}).expect_invalid({"at most one -1"});
+  reshape(host_, {0, 1, -1}).input({0, 10}, std::vector<float>{}).expect_invalid({"-1 cannot be worked out"});
+  reshape(host_, {4}).random_input({2, 3}).expect_invalid({"6", "4"});
+  reshape(host_, {2, 3, 0}).random_input({2, 3}).expect_invalid({"axis 2"});
+}
+
+}  // namespace
+}  // namespace tenon::testing

@@ -1,0 +1,51 @@
+// The extreme positions are those that other engines got wrong.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "plugins/common/testing/op_tester.h"
+
+namespace tenon::testing {
+namespace {
+
+class SliceTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(host_.load("slice")); }
+  TestHost host_;
+};
+
+OpTester slice(TestHost& host, std::vector<int64_t> starts, std::vector<int64_t> ends, std::vector<int64_t> axes,
+               std::vector<int64_t> steps) {
+  OpTester tester(host, "tenon.slice/1");
+  tester.attr("starts", starts).attr("ends", ends).attr("axes", axes).attr("steps", steps);
+  return tester;
+}
+
+TEST_F(SliceTest, ExtremePositions) {
+  const std::vector<float> x = {1, 2, 3, 4};
+  slice(host_, {-1}, {INT64_MIN}, {0}, {-1}).input({4}, x).expect({4}, {4, 3, 2, 1}).expect_kernels({"tenon.slice.copy"});
+  slice(host_, {1}, {INT64_MAX}, {0}, {1}).input({4}, x).expect({3}, {2, 3, 4}).expect_kernels({"tenon.slice.copy"});
+  slice(host_, {0}, {INT64_MAX}, {0}, {INT64_MAX}).input({4}, x).expect({1}, {1}).expect_kernels({"tenon.slice.copy"});
+  slice(host_, {3}, {INT64_MIN}, {0}, {INT64_MIN}).input({4}, x).expect({1}, {4}).expect_kernels({"tenon.slice.copy"});
+  slice(host_, {0}, {5}, {0}, {-1}).input({0}, std::vector<float>{}).expect({0}, {});
+  slice(host_, {2}, {1}, {0}, {1}).input({4}, x).expect({0}, {});
+}
+
+TEST_F(SliceTest, SeveralAxes) {
+  slice(host_, {0, -2}, {2, 3}, {0, -1}, {1, 1}).input({2, 3}, {1, 2, 3, 4, 5, 6})
+      .expect({2, 2}, {2, 3, 5, 6}).expect_kernels({"tenon.slice.copy"});
+}
+
+TEST_F(SliceTest, ImageFormats) {
+  slice(host_, {16}, {32}, {1}, {1}).random_input({2, 48, 3, 5}).expect_kernels({"tenon.slice.copy"});
+  slice(host_, {3, 1}, {20, 4}, {1, 3}, {2, 1}).random_input({1, 24, 3, 5}).expect_kernels({"tenon.slice.copy"});
+}
+
+TEST_F(SliceTest, Errors) {
+  slice(host_, {0}, {1}, {0}, {0}).random_input({4}).expect_invalid({"steps", "0"});
+  slice(host_, {0, 0}, {1, 1}, {0, 0}, {1, 1}).random_input({4, 4}).expect_invalid({"axes", "twice"});
+  slice(host_, {0}, {1, 2}, {0}, {1}).random_input({4}).expect_invalid({"lengths"});
+}
+
+}  // namespace
+}  // namespace tenon::testing
