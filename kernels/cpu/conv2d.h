@@ -61,6 +61,9 @@ enum class Conv2dAlgorithm {
   kFirst,
   // groups == c == k: kNchw, kNhwc, kNchw8c or kNchw16c, in = out.
   kDepthwise,
+  // Winograd F(2x2, 3x3): 3x3 kernel, stride 1, dilation 1, groups 1; kNchw8c or kNchw16c, in = out. Fewer
+  // multiplications; rounding errors are a few times those of the other algorithms.
+  kWinograd2x2,
 };
 
 struct Conv2dConfig {

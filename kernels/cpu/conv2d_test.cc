@@ -109,7 +109,7 @@ int check(const Case& test) {
   int runs = 0;
   for (const Isa isa : available_isas()) {
     for (const auto algorithm : {Conv2dAlgorithm::kGemm1x1, Conv2dAlgorithm::kIm2col, Conv2dAlgorithm::kDirect,
-                                 Conv2dAlgorithm::kFirst, Conv2dAlgorithm::kDepthwise}) {
+                                 Conv2dAlgorithm::kFirst, Conv2dAlgorithm::kDepthwise, Conv2dAlgorithm::kWinograd2x2}) {
       for (const Layout in : {Layout::kNchw, Layout::kNhwc, Layout::kNchw8c, Layout::kNchw16c}) {
         for (const Layout out : {Layout::kNchw, Layout::kNhwc, Layout::kNchw8c, Layout::kNchw16c}) {
           Conv2dConfig config;
@@ -144,7 +144,8 @@ int check(const Case& test) {
             conv2d(g, config, buffers, test.epilogue, make_parallel(threads));
             EXPECT_TRUE(packed.intact() && workspace.intact() && output.intact());
             const double taps = static_cast<double>(g.c / g.groups * g.r * g.s);
-            EXPECT_EQ(count_mismatches(output.data(), expected, 2e-6 * std::max(1.0, std::sqrt(taps))), 0);
+            const double rounding = algorithm == Conv2dAlgorithm::kWinograd2x2 ? 8e-6 : 2e-6;
+            EXPECT_EQ(count_mismatches(output.data(), expected, rounding * std::max(1.0, std::sqrt(taps))), 0);
             const std::vector<float> bits(output.data(), output.data() + expected.size());
             if (threads == 1) first = bits;
             EXPECT_TRUE(first.empty() || std::memcmp(first.data(), bits.data(), bits.size() * sizeof(float)) == 0);
@@ -259,6 +260,16 @@ TEST(Conv2d, Depthwise) {
   check({geometry(1, 3, 150, 130, 3, 3, 3, 2, 1, 1, 3)});
   check({geometry(1, 17, 3, 3, 17, 5, 5, 1, 2, 1, 17)});
   check({geometry(1, 9, 2, 2, 9, 3, 3, 1, 4, 1, 9)});
+}
+
+TEST(Conv2d, WinogradTilesAtTheEdges) {
+  for (const int64_t size : {1, 2, 3, 4, 5, 8, 13}) {
+    for (const int64_t pad : {0, 1, 2}) {
+      const Conv2dGeometry g = geometry(2, 12, size, size + 3, 21, 3, 3, 1, pad);
+      check({g, Epilogue::relu(), true, true});
+    }
+  }
+  check({geometry(1, 40, 60, 62, 37, 3, 3, 1, 1), Epilogue::leaky(0.1f)});
 }
 
 TEST(Conv2d, FillingChannelsAreZeroWhateverTheEpilogue) {

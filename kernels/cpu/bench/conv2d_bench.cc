@@ -40,6 +40,8 @@ constexpr Variant kVariants[] = {
     {"direct nchw16c", Conv2dAlgorithm::kDirect, Layout::kNchw16c, Layout::kNchw16c},
     {"first nchw8c", Conv2dAlgorithm::kFirst, Layout::kNchw, Layout::kNchw8c},
     {"first nchw16c", Conv2dAlgorithm::kFirst, Layout::kNchw, Layout::kNchw16c},
+    {"winograd nchw8c", Conv2dAlgorithm::kWinograd2x2, Layout::kNchw8c, Layout::kNchw8c},
+    {"winograd nchw16c", Conv2dAlgorithm::kWinograd2x2, Layout::kNchw16c, Layout::kNchw16c},
     {"depthwise nchw", Conv2dAlgorithm::kDepthwise, Layout::kNchw, Layout::kNchw},
     {"depthwise nhwc", Conv2dAlgorithm::kDepthwise, Layout::kNhwc, Layout::kNhwc},
     {"depthwise nchw8c", Conv2dAlgorithm::kDepthwise, Layout::kNchw8c, Layout::kNchw8c},
