@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,8 +71,13 @@ struct PlanNode {
   std::int32_t stream = 0;
 
   std::uint64_t persistent_bytes = 0;
-  bool has_persistent = false;  ///< `persistent` holds the bytes (RELOCATABLE kernels)
-  std::vector<std::uint8_t> persistent;
+  bool has_persistent = false;                          ///< the bytes are stored (RELOCATABLE kernels)
+  std::vector<std::uint8_t> persistent;                 ///< those bytes, in a plan that was built
+  std::shared_ptr<const HostTensor> stored_persistent;  ///< the same in a plan that was read: part of the mapped file
+  std::span<const std::uint8_t> persistent_data() const {
+    if (stored_persistent == nullptr) return persistent;
+    return {static_cast<const std::uint8_t*>(stored_persistent->data()), stored_persistent->bytes()};
+  }
 };
 
 struct PlanIo {
@@ -81,12 +87,12 @@ struct PlanIo {
 
 struct Plan {
   std::string tenon_version;
-  std::string device_kind;       ///< "cpu", "cuda"
+  std::string device_kind;  ///< "cpu", "cuda"
   std::string device_signature;
-  std::int32_t threads = 0;      ///< CPU pool at build time; 0: any
+  std::int32_t threads = 0;  ///< CPU pool at build time; 0: any
   Verbosity verbosity = Verbosity::kLayerNames;
   std::vector<PlanTensor> tensors;
-  std::vector<PlanNode> nodes;   ///< in the order of execution
+  std::vector<PlanNode> nodes;  ///< in the order of execution
   std::vector<PlanIo> inputs;
   std::vector<PlanIo> outputs;
   std::vector<std::shared_ptr<const HostTensor>> constants;

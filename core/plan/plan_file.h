@@ -1,4 +1,5 @@
-// The engine file: a readable 4 KiB header, then the FlatBuffers plan, then aligned constants; see docs/file_formats.md.
+// The engine file: a readable 4 KiB header, then the FlatBuffers plan, then aligned constants; see
+// docs/file_formats.md.
 //
 // Thread rule: pure functions; EngineFile is immutable.
 #pragma once
@@ -42,8 +43,8 @@ Result<EngineHeader> read_header(const void* bytes, std::size_t size);
 
 /// Checks sizes, checksums, the FlatBuffers structure and every index, then gives the plan. Constants and persistent
 /// bytes are not copied where that can be avoided: they refer to `bytes`, which `keep_alive` holds. Typed errors:
-/// kInvalid (what is damaged and where), kVersion (another format version, system or architecture). Allocates no more
-/// than the file's size plus a constant.
+/// kInvalid (what is damaged and where), kVersion (another format version, system or architecture). Whatever lengths
+/// the file claims, what is allocated is bounded by its real size. The file must not shrink while it is mapped.
 Result<Plan> read_plan(const void* bytes, std::size_t size, std::shared_ptr<const void> keep_alive);
 
 }  // namespace tenon
