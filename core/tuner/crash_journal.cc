@@ -49,10 +49,6 @@ void for_each_line(std::string_view text, Visit visit) {
 /// Leaves `lines` in an open journal. Journals are a few lines, and a torn one costs a line, so they are rewritten in
 /// place: renaming would pull the file away under others that wait for its lock.
 Status rewrite(LockedFile* journal, const std::string& lines, const std::filesystem::path& path) {
-  if (lines.empty()) {
-    journal->remove();
-    return {};
-  }
   if (::lseek(journal->descriptor(), 0, SEEK_SET) != 0) return {Code::kIo, "cannot rewrite " + path.string()};
   TENON_RETURN_IF_ERROR(write_all(journal->descriptor(), lines, path));
   if (::ftruncate(journal->descriptor(), static_cast<off_t>(lines.size())) != 0) {
@@ -88,6 +84,10 @@ Status clean_journal(LockedFile* journal, const std::filesystem::path& path) {
     const auto entry = parse_journal_line(line);
     if (entry && !is_gone(entry->process)) kept += std::string(line) + "\n";
   });
+  if (kept.empty()) {
+    journal->remove();
+    return {};
+  }
   return rewrite(journal, kept, path);
 }
 
@@ -100,15 +100,25 @@ Status CrashJournal::begin(const CacheMeasurement& about_to_try) {
   TENON_RETURN_IF_ERROR(write_all(journal.descriptor(), line + "\n", path_));
   line_ = line;
   if (::fdatasync(journal.descriptor()) != 0) return {Code::kIo, "cannot sync " + path_.string()};
-  sync_folder_of(path_);
+  if (!created_) sync_folder_of(path_);
+  created_ = true;
   return {};
+}
+
+CrashJournal::~CrashJournal() {
+  end();
+  if (!created_) return;
+  auto journal = LockedFile::open(path_, kLockPatience);
+  if (!journal.ok()) return;
+  const auto text = read_all(journal->descriptor(), path_);
+  if (text.ok() && text->empty()) journal->remove();
 }
 
 void CrashJournal::end() {
   if (line_.empty()) return;
   const std::string own = std::exchange(line_, std::string());
   auto journal = LockedFile::open(path_, kLockPatience);
-  if (!journal.ok()) return;  // the line is this living process's; the next load after its end removes it
+  if (!journal.ok()) return;  // no harm: the line is this living process's; the next load after its end removes it
   const auto text = read_all(journal->descriptor(), path_);
   if (!text.ok()) return;
   std::string kept;

@@ -43,8 +43,10 @@ class LineHandler final : public YAML::EventHandler {
     open();
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value style) override {
     refuse_anchor(anchor);
+    if (style != YAML::EmitterStyle::Flow) throw std::runtime_error("expected \"- {...}\", found a map without braces");
     if (depth_ == 0) throw std::runtime_error("expected a one-item list, found a map");
     if (depth_ == 1 && ++items_ > 1) throw std::runtime_error("expected one item, found two");
     open();

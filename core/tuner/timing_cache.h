@@ -130,7 +130,7 @@ class CrashJournal {
  public:
   /// `path` empty: does nothing.
   explicit CrashJournal(std::filesystem::path path) : path_(std::move(path)) {}
-  ~CrashJournal() { end(); }
+  ~CrashJournal();  ///< ends, and removes the file if no process has a line in it
   CrashJournal(const CrashJournal&) = delete;
   CrashJournal& operator=(const CrashJournal&) = delete;
   Status begin(const CacheMeasurement& about_to_try);  ///< ends the one before
@@ -138,7 +138,8 @@ class CrashJournal {
 
  private:
   std::filesystem::path path_;
-  std::string line_;  ///< in the file now; empty: none
+  std::string line_;     ///< in the file now; empty: none
+  bool created_ = false; ///< this object has written the file
 };
 
 }  // namespace tenon

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,11 @@ struct CandidateTime {
   double ms = 0;
   double correlation = 1;  ///< estimate / measured time if the kernel estimates, else 1; the log's prediction_correlation
   std::string reason;
-  bool usable() const { return state == State::kMeasured || state == State::kCached || state == State::kEstimated; }
+  /// May win. Not so: candidates that lost to the recorded choice before, when only newly measured ones may replace it;
+  /// and estimated ones, which nobody verified.
+  bool open = true;
+  bool has_time() const { return state == State::kMeasured || state == State::kCached || state == State::kEstimated; }
+  bool usable() const { return has_time() && open; }
 };
 
 /// One distinct site of a build.
@@ -81,13 +86,18 @@ class Tuner {
  public:
   Tuner(std::shared_ptr<Device> device, std::shared_ptr<TimingCache> cache, TunerOptions options, Logger& logger);
 
-  /// Times one site. `index` of `count` is for progress. Errors: frozen and something is missing (names layer and key);
-  /// a recorded tactic that is not among the candidates or was rejected (names layer, key and the valid tactics);
+  /// Times one site. `index` of `count` is for progress. Errors: frozen and no choice is recorded (names layer and key); a
+  /// recorded tactic that is not among the candidates, was rejected or crashed (names layer, key and the valid tactics);
   /// cancelled. A recorded tactic that was never verified is run once and verified, not measured.
+  ///
+  /// A recorded choice stands if it is pinned, if the build is frozen, if its tactic was never measured (somebody put it
+  /// there by hand), or if no candidate is new. Otherwise the new candidates are measured, and those that are faster than
+  /// the choice's own measurement by more than noise may replace it. With `retune` choices that are not pinned count for
+  /// nothing. The result may hold no usable candidate: then each has its reason.
   Result<TuneResult> time_site(const TuneSite& site, int index, int count);
 
-  /// Writes the choice to the cache unless it is recorded already, and logs the table of MISSION.md at verbose level if
-  /// anything was measured for the site in this build.
+  /// Writes the choice to the cache unless it is recorded already or was never measured, and logs the table of MISSION.md
+  /// at verbose level if anything was measured for the site in this build.
   void record_choice(const TuneSite& site, const TuneResult& result, std::size_t chosen);
 
   const TunerCounts& counts() const { return counts_; }
@@ -95,17 +105,32 @@ class Tuner {
   const std::vector<std::string>& rejected() const { return rejected_; }
 
  private:
-  struct Impl;
+  class SiteTuning;
   std::shared_ptr<Device> device_;
   std::shared_ptr<TimingCache> cache_;
   TunerOptions options_;
   Logger& logger_;
+  CrashJournal journal_;
+  bool journal_works_ = true;
   TunerCounts counts_;
   std::vector<std::string> rejected_;
+  std::set<Hash128> known_sites_;  ///< sites timed in this build
   std::chrono::steady_clock::time_point start_;
+  int tactics_wanted_ = 0;         ///< tactics that the sites so far needed measured
+  int tactics_tried_ = 0;
+  double trying_seconds_ = 0;
 };
 
-/// The valid tactics of a site for messages: "0x1f (kernel params combo), ...".
+/// Times nearer than this share of each other are equal: noise.
+inline constexpr double kTimingNoise = 0.02;
+
+/// The usable candidate that should win by time alone: of those within noise of the fastest the first in the fixed order.
+/// `eligible`, if given, narrows the field. Nothing if no candidate is usable.
+std::optional<std::size_t> fastest_candidate(const TuneResult& result,
+                                             const std::function<bool(std::size_t)>& eligible = nullptr);
+
+/// The valid tactics of a site for messages: "0x1f (kernel params combo), ...". With a result, without those that did not
+/// pass.
 std::string valid_tactics_text(const TuneSite& site, const TuneResult* result);
 
 }  // namespace tenon

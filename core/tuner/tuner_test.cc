@@ -1,0 +1,676 @@
+// The tuner against a small linked plugin: an op with a reference and kernels that are fast, slow, wrong, or refuse.
+#include "core/tuner/tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <regex>
+#include <thread>
+
+#include <tenon/plugin/all.h>
+
+#include "core/tuner/cache_test_util.h"
+
+namespace tenon {
+namespace {
+
+constexpr const char* kOp = "test.twice/1";
+
+/// How a test kernel behaves; the key is kernel name + " " + params.
+struct Behaviour {
+  int spin_us = 0;
+  float factor = 2;          // 2 is right
+  TnStatus configure = TN_OK;
+  TnStatus run = TN_OK;
+  double estimate = -1;
+  std::uint64_t workspace = 0;
+  int runs = 0;
+};
+
+std::map<std::string, Behaviour>& behaviours() {
+  static std::map<std::string, Behaviour> all;
+  return all;
+}
+
+struct Instance0 {
+  Behaviour* behaviour;
+};
+
+std::string behaviour_key(const TnKernel* kernel, const char* params) { return std::string(kernel->name) + " " + params; }
+
+TnStatus TN_CALL infer(const TnHost*, const TnOp*, TnInfer* question) {
+  question->outputs[0].dims = question->inputs[0].dims;
+  question->outputs[0].dtype = question->inputs[0].dtype;
+  return TN_OK;
+}
+
+TnStatus TN_CALL reference(const TnHost*, const TnOp*, const TnReference* call) {
+  const TnBox& box = call->boxes[0];
+  const auto* x = static_cast<const float*>(call->inputs[0].data);
+  auto* y = static_cast<float*>(call->outputs[0].data);
+  for (std::int64_t i = 0; i < box.size[0]; ++i) y[i] = 2 * x[box.start[0] + i];
+  return TN_OK;
+}
+
+TnStatus TN_CALL tactics(const TnHost*, const TnKernel* kernel, const TnSite*, const TnCombo*, TnTacticSink* sink) {
+  for (const auto& [key, behaviour] : behaviours()) {
+    const std::string name = std::string(kernel->name) + " ";
+    if (key.compare(0, name.size(), name) != 0) continue;
+    const std::string params = key.substr(name.size());
+    const TnTactic tactic{TN_HEADER(TnTactic), 0, params.c_str(), nullptr, behaviour.workspace};
+    sink->add(sink, &tactic);
+  }
+  return TN_OK;
+}
+
+TnStatus TN_CALL configure(const TnHost* host, const TnKernel* kernel, const TnConfig* config, TnInst** out) {
+  Behaviour& behaviour = behaviours()[behaviour_key(kernel, config->tactic->params)];
+  if (behaviour.configure != TN_OK) return TN_FAIL(host, behaviour.configure, "not on a day like this");
+  *out = reinterpret_cast<TnInst*>(new Instance0{&behaviour});
+  return TN_OK;
+}
+
+TnStatus TN_CALL enqueue(const TnHost* host, const TnInst* inst, const TnExec*, const TnTensor* inputs,
+                         const TnTensor* outputs) {
+  Behaviour& behaviour = *reinterpret_cast<const Instance0*>(inst)->behaviour;
+  ++behaviour.runs;
+  if (behaviour.run != TN_OK) return TN_FAIL(host, behaviour.run, "fell over");
+  const auto* x = static_cast<const float*>(inputs[0].data);
+  auto* y = static_cast<float*>(outputs[0].data);
+  for (std::int64_t i = 0; i < inputs[0].dims.d[0]; ++i) y[i] = behaviour.factor * x[i];
+  const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(behaviour.spin_us);
+  while (std::chrono::steady_clock::now() < until) {
+  }
+  return TN_OK;
+}
+
+void TN_CALL destroy(const TnHost*, TnInst* inst) { delete reinterpret_cast<Instance0*>(inst); }
+
+TnStatus TN_CALL estimate(const TnHost* host, const TnKernel* kernel, const TnConfig* config, double* ms) {
+  *ms = behaviours()[behaviour_key(kernel, config->tactic->params)].estimate;
+  return *ms >= 0 ? TN_OK : TN_FAIL(host, TN_DECLINED, "no guess");
+}
+
+const TnPort kPorts[] = {{TN_F32, 0, TN_ROW_INIT, 0, 0}, {TN_F32, 0, TN_ROW_INIT, 0, 0}};
+const TnCombo kCombo = {kPorts, 1, 1, nullptr, 0, 0};
+
+TnKernel make_kernel(const char* name) {
+  TnKernel kernel{};
+  kernel.struct_size = TN_HEADER(TnKernel);
+  kernel.flags = TN_KERNEL_DETERMINISTIC;
+  kernel.op_id = kOp;
+  kernel.name = name;
+  kernel.revision = 1;
+  kernel.device = TN_CPU;
+  kernel.combos = &kCombo;
+  kernel.num_combos = 1;
+  kernel.tactics = &tactics;
+  kernel.configure = &configure;
+  kernel.enqueue = &enqueue;
+  kernel.destroy = &destroy;
+  kernel.estimate = &estimate;
+  return kernel;
+}
+
+TnKernel fast_kernel = make_kernel("test.twice.fast");
+TnKernel slow_kernel = make_kernel("test.twice.slow");
+TnKernel wrong_kernel = make_kernel("test.twice.wrong");
+TnKernel added_kernel = make_kernel("test.twice.added");
+
+TnStatus TN_CALL load_main(const TnHost* host) {
+  static const TnPortSpec x = {TN_HEADER(TnPortSpec), 0, "x", "a vector"};
+  static const TnPortSpec y = {TN_HEADER(TnPortSpec), 0, "y", "twice x"};
+  static const TnPortSpec* const inputs[] = {&x};
+  static const TnPortSpec* const outputs[] = {&y};
+  static const TnOp op = [] {
+    TnOp made{};
+    made.struct_size = TN_HEADER(TnOp);
+    made.flags = TN_OP_PURE;
+    made.id = kOp;
+    made.doc = "Doubles a vector. y = 2 x.";
+    made.num_inputs = 1;
+    made.num_outputs = 1;
+    made.inputs = inputs;
+    made.outputs = outputs;
+    made.infer = &infer;
+    made.reference = &reference;
+    return made;
+  }();
+  for (const TnStatus status : {host->register_op(host, &op), host->register_kernel(host, &fast_kernel),
+                                host->register_kernel(host, &slow_kernel), host->register_kernel(host, &wrong_kernel)}) {
+    if (status != TN_OK) return status;
+  }
+  return TN_OK;
+}
+
+TnStatus TN_CALL load_added(const TnHost* host) { return host->register_kernel(host, &added_kernel); }
+
+TnPlugin make_plugin(const char* id, TnStatus(TN_CALL* load)(const TnHost*)) {
+  return {TN_HEADER(TnPlugin), TN_ABI_MAJOR, TN_USE_MINOR, TN_ABI_MINOR_LATEST, id, "1", "Apache-2.0", "", "", load, nullptr};
+}
+const TnPlugin main_plugin = make_plugin("test.twice", &load_main);
+const TnPlugin added_plugin = make_plugin("test.added", &load_added);
+
+class TunerTest : public ::testing::Test {
+ protected:
+  TunerTest() {
+    behaviours().clear();
+    behaviours()["test.twice.fast tile=8"].spin_us = 40;
+    behaviours()["test.twice.slow "].spin_us = 200;
+    behaviours()["test.twice.wrong "].factor = 2.5f;
+    fast_kernel.revision = slow_kernel.revision = wrong_kernel.revision = added_kernel.revision = 1;
+    EXPECT_TRUE(registry_->add_linked(&main_plugin).ok());
+  }
+
+  TuneSite make_site(const std::string& layer = "double1") const {
+    SiteDesc desc;
+    desc.op_id = kOp;
+    desc.dims = {make_dims({1000}), make_dims({1000})};
+    desc.dtypes = {TN_F32, TN_F32};
+    desc.num_inputs = desc.num_outputs = 1;
+    desc.constants.resize(1);
+    TuneSite site;
+    site.site = Site::create(std::move(desc), *device_);
+    site.op = registry_->find_op(kOp);
+    site.layer = layer;
+    site.key = site.site->key(layer);
+    site.enumeration = enumerate(*site.site, *registry_, enumerate_options_);
+    return site;
+  }
+
+  Tuner make_tuner(TunerOptions options = {}) { return Tuner(device_, cache_, std::move(options), logger_); }
+
+  /// Times and records the winner by time alone.
+  TuneResult tune(Tuner* tuner, const TuneSite& site) {
+    auto result = tuner->time_site(site, 1, 1);
+    EXPECT_TRUE(result.ok()) << result.status().message();
+    if (!result.ok()) return {};
+    const auto chosen = result->fixed ? result->recorded : fastest_candidate(*result);
+    EXPECT_TRUE(chosen.has_value());
+    if (chosen) tuner->record_choice(site, *result, *chosen);
+    return *result;
+  }
+  TuneResult tune(const TuneSite& site, TunerOptions options = {}) {
+    Tuner tuner = make_tuner(std::move(options));
+    TuneResult result = tune(&tuner, site);
+    counts_ = tuner.counts();
+    rejected_ = tuner.rejected();
+    return result;
+  }
+
+  static std::size_t index_of(const TuneSite& site, const std::string& kernel, const std::string& params = "*") {
+    for (std::size_t i = 0; i < site.enumeration.candidates.size(); ++i) {
+      const Candidate& candidate = site.enumeration.candidates[i];
+      if (candidate.kernel.kernel->name == kernel && (params == "*" || candidate.tactic.params == params)) return i;
+    }
+    ADD_FAILURE() << kernel;
+    return 0;
+  }
+
+  static int total_runs() {
+    int runs = 0;
+    for (const auto& [key, behaviour] : behaviours()) runs += behaviour.runs;
+    return runs;
+  }
+
+  RecordingLogger logger_;
+  std::shared_ptr<Device> device_ = make_cpu_device({.threads = 1});
+  std::shared_ptr<Registry> registry_ = Registry::create(logger_);
+  std::shared_ptr<TimingCache> cache_ = std::make_shared<TimingCache>(device_->info().signature);
+  EnumerateOptions enumerate_options_;
+  TunerCounts counts_;
+  std::vector<std::string> rejected_;
+};
+
+using State = CandidateTime::State;
+
+TEST_F(TunerTest, TheFastestRightOneWinsAndTheWrongOneIsRejectedByName) {
+  const TuneSite site = make_site();
+  ASSERT_EQ(site.enumeration.candidates.size(), 3u);
+  const TuneResult result = tune(site);
+  EXPECT_EQ(counts_.hits, 0);
+  EXPECT_EQ(counts_.misses, 1);
+  EXPECT_EQ(counts_.measured, 2);
+  const CandidateTime& wrong = result.times[index_of(site, "test.twice.wrong")];
+  EXPECT_EQ(wrong.state, State::kRejected);
+  EXPECT_NE(wrong.reason.find("element [0]"), std::string::npos) << wrong.reason;
+  EXPECT_EQ(behaviours()["test.twice.wrong "].runs, 1) << "it is verified before it is measured";
+  ASSERT_EQ(rejected_.size(), 1u);
+  EXPECT_EQ(rejected_[0].find("double1: test.twice.wrong 0x"), 0u) << rejected_[0];
+  EXPECT_NEAR(result.times[index_of(site, "test.twice.slow")].ms, 0.2, 0.19);
+  const auto choice = cache_->choice(site.key);
+  ASSERT_TRUE(choice.has_value());
+  EXPECT_EQ(choice->kernel, "test.twice.fast");
+  EXPECT_EQ(choice->params, "tile=8");
+  EXPECT_EQ(choice->combo, "f32:row>f32:row");
+  EXPECT_EQ(choice->op, kOp);
+  EXPECT_EQ(choice->layer, "double1");
+  EXPECT_EQ(choice->device, device_->info().signature);
+  EXPECT_EQ(choice->tactic, tactic_hash("test.twice.fast", "tile=8"));
+}
+
+TEST_F(TunerTest, ASecondBuildMeasuresNothing) {
+  const TuneSite site = make_site();
+  tune(site);
+  const std::string before = cache_->serialize();
+  const int runs = total_runs();
+  const TuneResult again = tune(site);
+  EXPECT_EQ(counts_.hits, 1);
+  EXPECT_EQ(counts_.misses, 0);
+  EXPECT_EQ(counts_.measured, 0);
+  EXPECT_EQ(total_runs(), runs);
+  EXPECT_TRUE(again.fixed);
+  EXPECT_EQ(again.recorded, index_of(site, "test.twice.fast"));
+  EXPECT_EQ(again.times[index_of(site, "test.twice.wrong")].state, State::kRejected);
+  EXPECT_EQ(rejected_.size(), 1u) << "rejected earlier";
+  EXPECT_EQ(cache_->serialize(), before);
+}
+
+TEST_F(TunerTest, TheLogHasThePublishedForm) {
+  behaviours()["test.twice.fast tile=8"].estimate = 0.02;
+  const TuneSite site = make_site("matMul1");
+  const TuneResult result = tune(site);
+  const std::vector<std::string> lines = logger_.of(Severity::kVerbose);
+  const auto at = std::find(lines.begin(), lines.end(), "Autotuning op matMul1(key: " + to_text(site.key) + "):");
+  ASSERT_GE(lines.end() - at, 7);
+  EXPECT_EQ(at[1], "Sorted table of all evaluated tactics:");
+  EXPECT_EQ(at[2],
+            "tactic_id, cost(in ms), cost/fastest_cost, prediction_correlation, kernel_name, tactic_hash, "
+            "tunable_parameter");
+  const std::regex row(R"((\d+), (\d+\.\d{7}), (\d+\.\d{5}), (\d+\.\d{5}), (\S+), (0x[1-9a-f][0-9a-f]*), (.*))");
+  std::smatch first;
+  std::smatch second;
+  ASSERT_TRUE(std::regex_match(at[3], first, row)) << at[3];
+  ASSERT_TRUE(std::regex_match(at[4], second, row)) << at[4];
+  EXPECT_EQ(first[1], std::to_string(index_of(site, "test.twice.fast")));
+  EXPECT_EQ(first[3], "1.00000");
+  EXPECT_NEAR(std::stod(first[4]), 0.02 / result.times[index_of(site, "test.twice.fast")].ms, 1e-5);
+  EXPECT_EQ(first[5], "test.twice.fast");
+  EXPECT_EQ(first[7], "tile=8");
+  EXPECT_EQ(second[1], std::to_string(index_of(site, "test.twice.slow")));
+  EXPECT_GT(std::stod(second[3]), 1.0);
+  EXPECT_EQ(second[4], "1.00000");
+  EXPECT_EQ(second[7], "");
+  const std::regex selected(R"(The selected tactic is \(tactic hash, cost\(in ms\)\):(0x[0-9a-f]+), (\d+\.\d{6}))");
+  std::smatch selection;
+  ASSERT_TRUE(std::regex_match(at[5], selection, selected)) << at[5];
+  EXPECT_EQ(selection[1], first[6]);
+  EXPECT_EQ(at[6], "Writing the best tactic (" + first[6].str() + ") to cache");
+}
+
+TEST_F(TunerTest, ANewKernelIsTheOnlyThingMeasuredAndWinsIfFaster) {
+  tune(make_site());
+  behaviours()["test.twice.added "].spin_us = 0;
+  ASSERT_TRUE(registry_->add_linked(&added_plugin).ok());
+  const TuneSite site = make_site();
+  const int slow_runs = behaviours()["test.twice.slow "].runs;
+  const TuneResult result = tune(site);
+  EXPECT_EQ(counts_.hits, 1);
+  EXPECT_EQ(counts_.measured, 1);
+  EXPECT_EQ(behaviours()["test.twice.slow "].runs, slow_runs);
+  EXPECT_FALSE(result.fixed);
+  EXPECT_FALSE(result.times[index_of(site, "test.twice.slow")].usable());
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.added");
+}
+
+TEST_F(TunerTest, ANewKernelThatIsSlowerOrMeetsAPinDoesNotWin) {
+  const TuneSite first = make_site();
+  tune(first);
+  behaviours()["test.twice.added "].spin_us = 500;
+  ASSERT_TRUE(registry_->add_linked(&added_plugin).ok());
+  EXPECT_TRUE(tune(make_site()).fixed);
+  EXPECT_EQ(counts_.measured, 1);
+  EXPECT_EQ(cache_->choice(first.key)->kernel, "test.twice.fast");
+
+  cache_->reset();
+  behaviours()["test.twice.added "].spin_us = 0;
+  const TuneSite old = first;
+  tune(old);
+  ASSERT_TRUE(cache_->pin(old.key, true));
+  EXPECT_TRUE(tune(make_site()).fixed);
+  EXPECT_EQ(counts_.measured, 0);
+  EXPECT_EQ(cache_->choice(first.key)->kernel, "test.twice.fast");
+}
+
+TEST_F(TunerTest, ANewKernelIsComparedWithTheMeasurementNotWithTheTimeOfTheChoice) {
+  const TuneSite first = make_site();
+  tune(first);
+  CacheChoice choice = *cache_->choice(first.key);
+  choice.ms = 9e9;
+  cache_->insert(choice);
+  behaviours()["test.twice.added "].spin_us = 300;
+  ASSERT_TRUE(registry_->add_linked(&added_plugin).ok());
+  EXPECT_TRUE(tune(make_site()).fixed);
+  EXPECT_EQ(cache_->choice(first.key)->ms, 9e9);
+}
+
+TEST_F(TunerTest, AnEditedChoiceIsObeyedWhateverItsTime) {
+  const TuneSite site = make_site();
+  tune(site);
+  const std::size_t slow = index_of(site, "test.twice.slow");
+  for (const float ms : {9e9f, 0.0f}) {
+    for (const bool frozen : {false, true}) {
+      ASSERT_TRUE(cache_->update(site.key, {site.enumeration.candidates[slow].hash, ms}));
+      TunerOptions options;
+      options.frozen = frozen;
+      const TuneResult result = tune(site, options);
+      EXPECT_TRUE(result.fixed);
+      EXPECT_EQ(result.recorded, slow);
+      EXPECT_EQ(counts_.measured, 0);
+      EXPECT_EQ(cache_->query(site.key).ms, ms);
+      EXPECT_LT(result.times[slow].ms, 100) << "the measured time, not the written one";
+    }
+  }
+}
+
+TEST_F(TunerTest, AnInsertedChoiceIsVerifiedOnceAndNotMeasured) {
+  const TuneSite site = make_site();
+  CacheChoice choice;
+  choice.key = site.key;
+  choice.tactic = tactic_hash("test.twice.slow", "");
+  cache_->insert(choice);
+  TunerOptions options;
+  options.frozen = true;
+  const TuneResult result = tune(site, options);
+  EXPECT_EQ(result.recorded, index_of(site, "test.twice.slow"));
+  EXPECT_TRUE(result.fixed);
+  EXPECT_EQ(counts_.measured, 0);
+  EXPECT_EQ(total_runs(), 1);
+  tune(site);
+  EXPECT_EQ(counts_.measured, 0) << "nothing may replace what somebody put there by hand";
+}
+
+TEST_F(TunerTest, AWrittenTacticThatTheLayerCannotUseIsAnErrorWithTheValidOnes) {
+  const TuneSite site = make_site();
+  tune(site);
+  ASSERT_TRUE(cache_->update(site.key, {0xabc, 1}));
+  Tuner tuner = make_tuner();
+  const auto unknown = tuner.time_site(site, 1, 1);
+  ASSERT_FALSE(unknown.ok());
+  const std::string& message = unknown.status().message();
+  EXPECT_NE(message.find("layer double1 (key " + to_text(site.key) + ")"), std::string::npos) << message;
+  EXPECT_NE(message.find("0xabc"), std::string::npos) << message;
+  const std::string fast = to_text(tactic_hash("test.twice.fast", "tile=8"));
+  EXPECT_NE(message.find("valid tactics: " + fast + " (test.twice.fast tile=8 f32:row>f32:row), "), std::string::npos)
+      << message;
+  EXPECT_EQ(message.find("test.twice.wrong"), std::string::npos) << message;
+
+  ASSERT_TRUE(cache_->update(site.key, {tactic_hash("test.twice.wrong", ""), 1}));
+  const auto wrong = tuner.time_site(site, 1, 1);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.status().message().find("was rejected"), std::string::npos) << wrong.status().message();
+
+  cache_->reset();
+  CacheChoice by_hand;
+  by_hand.key = site.key;
+  by_hand.tactic = tactic_hash("test.twice.wrong", "");
+  cache_->insert(by_hand);
+  const auto unverified = tuner.time_site(site, 1, 1);
+  ASSERT_FALSE(unverified.ok());
+  EXPECT_NE(unverified.status().message().find("was rejected"), std::string::npos) << unverified.status().message();
+}
+
+TEST_F(TunerTest, ATacticAboveTheWorkspaceLimitIsAnErrorThatSaysSo) {
+  tune(make_site());
+  behaviours()["test.twice.fast tile=8"].workspace = 1000;
+  enumerate_options_.workspace_limit = 100;
+  const TuneSite site = make_site();
+  ASSERT_EQ(site.enumeration.candidates.size(), 2u);
+  Tuner tuner = make_tuner();
+  const auto result = tuner.time_site(site, 1, 1);
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("workspace"), std::string::npos) << result.status().message();
+}
+
+TEST_F(TunerTest, AFrozenBuildWithoutAChoiceFailsNamingLayerAndKey) {
+  const TuneSite site = make_site();
+  TunerOptions options;
+  options.frozen = true;
+  for (const bool measured : {false, true}) {
+    if (measured) {
+      tune(site);
+      ASSERT_TRUE(cache_->erase(site.key));
+    }
+    Tuner tuner = make_tuner(options);
+    const auto result = tuner.time_site(site, 1, 1);
+    ASSERT_FALSE(result.ok());
+    EXPECT_NE(result.status().message().find("layer double1 (key " + to_text(site.key) + ")"), std::string::npos)
+        << result.status().message();
+  }
+}
+
+TEST_F(TunerTest, AnErasedChoiceIsMadeAgainFromTheMeasurements) {
+  const TuneSite site = make_site();
+  tune(site);
+  const CacheChoice before = *cache_->choice(site.key);
+  ASSERT_TRUE(cache_->erase(site.key));
+  tune(site);
+  EXPECT_EQ(counts_.misses, 1);
+  EXPECT_EQ(counts_.measured, 0);
+  EXPECT_EQ(cache_->choice(site.key)->tactic, before.tactic);
+}
+
+TEST_F(TunerTest, AChangedRevisionIsMeasuredAnew) {
+  const TuneSite site = make_site();
+  tune(site);
+  slow_kernel.revision = 2;
+  behaviours()["test.twice.slow "].spin_us = 0;
+  behaviours()["test.twice.wrong "].factor = 2;  // the same revision: still rejected
+  const TuneResult result = tune(site);
+  EXPECT_EQ(counts_.measured, 1);
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.slow");
+  EXPECT_EQ(result.times[index_of(site, "test.twice.wrong")].state, State::kRejected);
+  wrong_kernel.revision = 2;
+  tune(site);
+  EXPECT_EQ(counts_.measured, 1);
+  const auto lines = cache_->measurements(site.key);
+  EXPECT_TRUE(std::all_of(lines.begin(), lines.end(), [](const CacheMeasurement& line) {
+    return line.kind == CacheMeasurement::Kind::kMeasured && line.build == "linked";
+  }));
+}
+
+TEST_F(TunerTest, RetuneMeasuresAnewButLeavesPinnedChoices) {
+  const TuneSite site = make_site();
+  tune(site);
+  behaviours()["test.twice.fast tile=8"].spin_us = 400;
+  behaviours()["test.twice.wrong "].factor = 2;
+  TunerOptions options;
+  options.retune = true;
+  ASSERT_TRUE(cache_->pin(site.key, true));
+  EXPECT_TRUE(tune(site, options).fixed);
+  EXPECT_EQ(counts_.measured, 0);
+  ASSERT_TRUE(cache_->pin(site.key, false));
+  tune(site, options);
+  EXPECT_EQ(counts_.measured, 3);
+  EXPECT_EQ(counts_.misses, 1);
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.wrong");
+}
+
+TEST_F(TunerTest, AQuarantinedTacticIsNotTriedUnlessRetuned) {
+  const TuneSite site = make_site();
+  CacheMeasurement line;
+  line.key = site.key;
+  line.kind = CacheMeasurement::Kind::kQuarantined;
+  line.combo = "f32:row>f32:row";
+  line.kernel = "test.twice.fast";
+  line.revision = 1;
+  line.build = "linked";
+  line.tactic = tactic_hash("test.twice.fast", "tile=8");
+  line.reason = "process 7 on h died while trying it";
+  cache_->record(line);
+  const TuneResult result = tune(site);
+  EXPECT_EQ(result.times[index_of(site, "test.twice.fast")].state, State::kQuarantined);
+  EXPECT_EQ(behaviours()["test.twice.fast tile=8"].runs, 0);
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.slow");
+  ASSERT_EQ(rejected_.size(), 2u);
+  EXPECT_NE(rejected_[0].find("died while trying it"), std::string::npos);
+  TunerOptions options;
+  options.retune = true;
+  tune(site, options);
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
+}
+
+TEST_F(TunerTest, WhatCannotRunIsDeclinedAndTheRestGoesOn) {
+  behaviours()["test.twice.fast tile=8"].configure = TN_DECLINED;
+  behaviours()["test.twice.fast tile=16"].configure = TN_NOMEM;
+  behaviours()["test.twice.fast tile=32"].run = TN_NOMEM;
+  behaviours()["test.twice.fast tile=64"].run = TN_INTERNAL;
+  const TuneSite site = make_site();
+  const TuneResult result = tune(site);
+  const auto state = [&](const char* params) { return result.times[index_of(site, "test.twice.fast", params)].state; };
+  EXPECT_EQ(state("tile=8"), State::kDeclined);
+  EXPECT_EQ(state("tile=16"), State::kDeclined);
+  EXPECT_EQ(state("tile=32"), State::kDeclined);
+  EXPECT_EQ(state("tile=64"), State::kRejected);
+  EXPECT_NE(result.times[index_of(site, "test.twice.fast", "tile=8")].reason.find("not on a day like this"),
+            std::string::npos);
+  EXPECT_EQ(counts_.measured, 1);
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.slow");
+  tune(site);
+  EXPECT_EQ(counts_.measured, 0);
+}
+
+TEST_F(TunerTest, NothingThatWorksGivesReasons) {
+  for (auto& [key, behaviour] : behaviours()) behaviour.factor = 3;
+  const TuneSite site = make_site();
+  Tuner tuner = make_tuner();
+  const auto result = tuner.time_site(site, 1, 1);
+  ASSERT_TRUE(result.ok());
+  EXPECT_FALSE(fastest_candidate(*result).has_value());
+  for (const CandidateTime& time : result->times) EXPECT_FALSE(time.reason.empty());
+  EXPECT_EQ(tuner.rejected().size(), 3u);
+}
+
+TEST_F(TunerTest, AHopelesslySlowCandidateIsNotRepeated) {
+  behaviours()["test.twice.slow "].spin_us = 20000;
+  tune(make_site());
+  EXPECT_EQ(behaviours()["test.twice.slow "].runs, 2) << "once to verify it, once to time it";
+}
+
+TEST_F(TunerTest, ASpentBudgetFallsBackToEstimates) {
+  behaviours()["test.twice.fast tile=8"].estimate = 0.5;
+  behaviours()["test.twice.slow "].estimate = 0.1;
+  TunerOptions options;
+  options.time_budget = std::chrono::nanoseconds(1);
+  const TuneSite site = make_site();
+  const TuneResult result = tune(site, options);
+  EXPECT_EQ(counts_.measured, 1);
+  EXPECT_EQ(result.times[index_of(site, "test.twice.slow")].state, State::kMeasured) << "the best guess is verified";
+  EXPECT_EQ(result.times[index_of(site, "test.twice.fast")].state, State::kEstimated);
+  EXPECT_EQ(result.times[index_of(site, "test.twice.fast")].ms, 0.5);
+  EXPECT_FALSE(result.times[index_of(site, "test.twice.fast")].usable()) << "nobody verified it";
+  EXPECT_EQ(result.times[index_of(site, "test.twice.wrong")].state, State::kUnmeasured);
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.slow");
+  // With time the rest is measured, and the better one wins.
+  tune(site);
+  EXPECT_EQ(counts_.measured, 1);
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
+}
+
+TEST_F(TunerTest, ASpentBudgetStillFindsOneThatWorks) {
+  behaviours()["test.twice.wrong "].estimate = 0.01;
+  TunerOptions options;
+  options.time_budget = std::chrono::nanoseconds(1);
+  const TuneSite site = make_site();
+  const TuneResult result = tune(site, options);
+  EXPECT_EQ(result.times[index_of(site, "test.twice.wrong")].state, State::kRejected);
+  EXPECT_EQ(result.times[index_of(site, "test.twice.fast")].state, State::kMeasured);
+}
+
+TEST_F(TunerTest, CancellingStopsBetweenTacticsAndLeavesAValidCache) {
+  std::atomic<bool> cancel{false};
+  TunerOptions options;
+  options.cancel = &cancel;
+  options.progress = [&](const TuneProgress& progress) { cancel = progress.tactic == 2; };
+  const TuneSite site = make_site();
+  Tuner tuner = make_tuner(options);
+  const auto result = tuner.time_site(site, 1, 1);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.status().code(), Code::kCancelled);
+  EXPECT_TRUE(TimingCache::parse(cache_->serialize(), "", null_logger(), true).ok());
+  EXPECT_EQ(cache_->measurements(site.key).size(), 2u) << "what was done is not lost";
+  cancel = true;
+  EXPECT_EQ(tuner.time_site(make_site("other"), 1, 1).status().code(), Code::kCancelled);
+}
+
+TEST_F(TunerTest, ProgressCountsLayersAndTacticsAndGuessesTheRest) {
+  std::vector<TuneProgress> seen;
+  TunerOptions options;
+  options.progress = [&](const TuneProgress& progress) { seen.push_back(progress); };
+  Tuner tuner = make_tuner(options);
+  ASSERT_TRUE(tuner.time_site(make_site("a"), 1, 2).ok());
+  ASSERT_TRUE(tuner.time_site(make_site("b"), 2, 2).ok());
+  ASSERT_EQ(seen.size(), 6u);
+  EXPECT_EQ(seen[0].layer, 1);
+  EXPECT_EQ(seen[0].layers, 2);
+  EXPECT_EQ(seen[0].tactic, 1);
+  EXPECT_EQ(seen[0].tactics, 3);
+  EXPECT_EQ(seen[0].name, "a");
+  EXPECT_LT(seen[0].eta_s, 0);
+  EXPECT_GT(seen[3].eta_s, 0);
+  EXPECT_EQ(seen[5].tactic, 3);
+  EXPECT_EQ(seen[5].name, "b");
+  EXPECT_LE(seen[5].eta_s, seen[3].eta_s);
+}
+
+TEST_F(TunerTest, IdenticalSitesOfOneBuildCountOnce) {
+  const TuneSite site = make_site();
+  Tuner tuner = make_tuner();
+  ASSERT_TRUE(tuner.time_site(site, 1, 1).ok());
+  ASSERT_TRUE(tuner.time_site(site, 1, 1).ok());
+  EXPECT_EQ(tuner.counts().misses, 1);
+  EXPECT_EQ(tuner.counts().measured, 2);
+}
+
+TEST_F(TunerTest, TheJournalIsEmptyAfterwardsAndItsAbsenceIsNoFailure) {
+  TemporaryFolder folder;
+  TunerOptions options;
+  options.journal = folder / "f.journal";
+  tune(make_site(), options);
+  EXPECT_TRUE(folder.names().empty());
+  options.journal = folder / "none/f.journal";
+  tune(make_site("other"), options);
+  EXPECT_EQ(counts_.measured, 2);
+  const auto warnings = logger_.of(Severity::kWarning);
+  EXPECT_EQ(std::count_if(warnings.begin(), warnings.end(),
+                          [](const std::string& text) { return text.find("crash journal") != std::string::npos; }),
+            1);
+}
+
+TEST_F(TunerTest, BuildersInSeveralThreadsMeasureASharedSiteOnce) {
+  const TuneSite site = make_site();
+  std::array<TunerCounts, 3> counts;
+  std::vector<std::thread> threads;
+  for (TunerCounts& own : counts) {
+    threads.emplace_back([&] {
+      Tuner tuner(device_, cache_, {}, logger_);
+      tune(&tuner, site);
+      own = tuner.counts();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int measured = 0;
+  for (const TunerCounts& own : counts) measured += own.measured;
+  EXPECT_EQ(measured, 2);
+}
+
+TEST(FastestCandidate, TiesWithinNoiseGoToTheFirst) {
+  TuneResult result;
+  result.times.resize(4);
+  const double ms[] = {1.015, 1.0, 0.5, 1.1};
+  for (std::size_t i = 0; i < 4; ++i) {
+    result.times[i].ms = ms[i];
+    result.times[i].state = State::kMeasured;
+  }
+  result.times[2].state = State::kRejected;
+  EXPECT_EQ(fastest_candidate(result), 0u);
+  EXPECT_EQ(fastest_candidate(result, [](std::size_t i) { return i != 0; }), 1u);
+  EXPECT_EQ(fastest_candidate(result, [](std::size_t i) { return i == 2; }), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tenon
