@@ -61,7 +61,8 @@ Definitions activation_definitions() {
           question.output(0, x.dtype(), x.dims());
         })
         .reference([op](const Reference& call) { activation_reference(*op, call); })
-        .expression([op](ExprBuilder& e, const Attrs& attrs) { emit_activation(e, activation_of(*op, attrs), e.input()); })
+        .expression(
+            [op](ExprBuilder& e, const Attrs& attrs) { emit_activation(e, activation_of(*op, attrs), e.input()); })
         .tolerance([](const Attrs&, int32_t dtype) { return pointwise_tolerance(dtype); });
     all.add(definition);
   }

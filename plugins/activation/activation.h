@@ -10,9 +10,9 @@
 namespace tenon::plugins {
 
 struct ActivationOp {
-  const char* name;           // "relu": op tenon.relu/1, kernel tenon.relu.vector.f32
+  const char* name;  // "relu": op tenon.relu/1, kernel tenon.relu.vector.f32
   ActivationKind kind;
-  double alpha;               // fixed, or the default of the attribute "alpha"
+  double alpha;  // fixed, or the default of the attribute "alpha"
   double beta;
   const char* alpha_default;  // NULL: the op has no attribute
   const char* doc;

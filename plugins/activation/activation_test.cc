@@ -47,8 +47,8 @@ TEST_F(ActivationTest, Extremes) {
 }
 
 TEST_F(ActivationTest, EveryFormatAgrees) {
-  for (const char* op : {"linear", "relu", "relu6", "leaky_relu", "logistic", "tanh", "elu", "mish", "swish",
-                         "hard_swish"}) {
+  for (const char* op :
+       {"linear", "relu", "relu6", "leaky_relu", "logistic", "tanh", "elu", "mish", "swish", "hard_swish"}) {
     const std::string name = std::string("tenon.") + op;
     for (const Dims& dims : {Dims{2, 3, 5, 7}, Dims{1, 16, 4, 4}, Dims{1, 21, 3, 1}}) {
       OpTester(host_, name + "/1").random_input(dims, 3.0).expect_kernels({name + ".vector.f32"});
@@ -62,10 +62,15 @@ TEST_F(ActivationTest, EmptyAndIntegers) {
 }
 
 TEST(ExpressionTest, CanonicalFormsAreRecognised) {
-  for (const Activation& activation :
-       {Activation{ActivationKind::kRelu, 0, 0}, {ActivationKind::kClip, 0, 6}, {ActivationKind::kLeaky, 0.1, 0},
-        {ActivationKind::kLogistic, 0, 0}, {ActivationKind::kTanh, 0, 0}, {ActivationKind::kSwish, 0, 0},
-        {ActivationKind::kElu, 0.7, 0}, {ActivationKind::kMish, 0, 0}, {ActivationKind::kHardSwish, 0, 0}}) {
+  for (const Activation& activation : {Activation{ActivationKind::kRelu, 0, 0},
+                                       {ActivationKind::kClip, 0, 6},
+                                       {ActivationKind::kLeaky, 0.1, 0},
+                                       {ActivationKind::kLogistic, 0, 0},
+                                       {ActivationKind::kTanh, 0, 0},
+                                       {ActivationKind::kSwish, 0, 0},
+                                       {ActivationKind::kElu, 0.7, 0},
+                                       {ActivationKind::kMish, 0, 0},
+                                       {ActivationKind::kHardSwish, 0, 0}}) {
     const ExprText text([&](ExprBuilder& e) { emit_activation(e, activation, e.input()); });
     const TnExpr expr = text.expr();
     const auto found = match_activation(&expr);

@@ -34,8 +34,9 @@ void avg_pool_reference(const Reference& call) {
         ++count;
       });
       if (include) {
-        count = padded_cells(index[2] * g.stride_h - g.pad_top, g.kernel_h, g.dilation_h, g.h, g.pad_top, g.pad_bottom) *
-                padded_cells(index[3] * g.stride_w - g.pad_left, g.kernel_w, g.dilation_w, g.w, g.pad_left, g.pad_right);
+        count =
+            padded_cells(index[2] * g.stride_h - g.pad_top, g.kernel_h, g.dilation_h, g.h, g.pad_top, g.pad_bottom) *
+            padded_cells(index[3] * g.stride_w - g.pad_left, g.kernel_w, g.dilation_w, g.w, g.pad_left, g.pad_right);
       }
       return static_cast<T>(count > 0 ? sum / static_cast<double>(count) : 0.0);
     });
@@ -44,8 +45,10 @@ void avg_pool_reference(const Reference& call) {
 
 Definitions avg_pool_definitions() {
   Op definition = op("tenon.avg_pool/1");
-  definition.doc("Mean of each window of an image: the sum of its cells inside the image, divided by their number, or "
-                 "by the number of its cells inside the image and its pads; 0 where that is 0")
+  definition
+      .doc(
+          "Mean of each window of an image: the sum of its cells inside the image, divided by their number, or "
+          "by the number of its cells inside the image and its pads; 0 where that is 0")
       .input("x", "[n, c, h, w]")
       .output("y", "[n, c, oh, ow]")
       .infer(pool_infer)

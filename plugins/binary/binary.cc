@@ -36,9 +36,12 @@ T evaluate(cpu::BinaryKind kind, T a, T b) {
     const U x = static_cast<U>(a);
     const U y = static_cast<U>(b);
     switch (kind) {
-      case cpu::BinaryKind::kAdd: return static_cast<T>(x + y);
-      case cpu::BinaryKind::kSub: return static_cast<T>(x - y);
-      case cpu::BinaryKind::kMul: return static_cast<T>(x * y);
+      case cpu::BinaryKind::kAdd:
+        return static_cast<T>(x + y);
+      case cpu::BinaryKind::kSub:
+        return static_cast<T>(x - y);
+      case cpu::BinaryKind::kMul:
+        return static_cast<T>(x * y);
       default:
         if (b == 0) throw Invalid("division of an integer by 0");
         if constexpr (std::is_signed_v<T>) {
@@ -48,10 +51,14 @@ T evaluate(cpu::BinaryKind kind, T a, T b) {
     }
   } else {
     switch (kind) {
-      case cpu::BinaryKind::kAdd: return a + b;
-      case cpu::BinaryKind::kSub: return a - b;
-      case cpu::BinaryKind::kMul: return a * b;
-      default: return a / b;
+      case cpu::BinaryKind::kAdd:
+        return a + b;
+      case cpu::BinaryKind::kSub:
+        return a - b;
+      case cpu::BinaryKind::kMul:
+        return a * b;
+      default:
+        return a / b;
     }
   }
 }
@@ -115,17 +122,22 @@ Definitions binary_definitions() {
     const BinaryOp* op = &entry;
     const std::string base = std::string("tenon.") + op->name;
     Op definition(base + "/1");
-    definition.doc(op->doc).input("a", "any shape").input("b", "of a's dtype").output("y", "the shape that both broadcast to")
+    definition.doc(op->doc)
+        .input("a", "any shape")
+        .input("b", "of a's dtype")
+        .output("y", "the shape that both broadcast to")
         .elementwise()
         .reference([op](const Reference& call) { binary_reference(*op, call); })
         .expression([op](ExprBuilder& e, const Attrs&) {
+          if (!is_floating(e.dtype())) throw Declined("integers are not computed in expressions");
           const int32_t a = e.input(0);
           e.binary(op->primitive, a, e.input(1));
         })
         .tolerance([](const Attrs&, int32_t dtype) { return pointwise_tolerance(dtype); });
     if (op->commutative) definition.commutative();
     Kernel kernel(base + "/1", base + ".vector.f32", [op] { return std::make_unique<BinaryKernel>(*op); });
-    for (auto port : image_ports()) kernel.combo({port(TN_F32), port(TN_F32)}, {port(TN_F32)}).may_alias(0, 0).may_alias(0, 1);
+    for (auto port : image_ports())
+      kernel.combo({port(TN_F32), port(TN_F32)}, {port(TN_F32)}).may_alias(0, 0).may_alias(0, 1);
     kernel.deterministic().tactics(binary_tactics);
     all.add(definition);
     all.add(kernel);

@@ -25,25 +25,43 @@ TEST_F(BinaryTest, SameShape) {
 }
 
 TEST_F(BinaryTest, Broadcasting) {
-  OpTester(host_, "tenon.add/1").input({2, 3}, {0, 1, 2, 3, 4, 5}).input({3}, {10, 20, 30})
-      .expect({2, 3}, {10, 21, 32, 13, 24, 35}).expect_kernels();
-  OpTester(host_, "tenon.sub/1").input({2, 1}, {10, 20}).input({1, 3}, {1, 2, 3})
-      .expect({2, 3}, {9, 8, 7, 19, 18, 17}).expect_kernels();
+  OpTester(host_, "tenon.add/1")
+      .input({2, 3}, {0, 1, 2, 3, 4, 5})
+      .input({3}, {10, 20, 30})
+      .expect({2, 3}, {10, 21, 32, 13, 24, 35})
+      .expect_kernels();
+  OpTester(host_, "tenon.sub/1")
+      .input({2, 1}, {10, 20})
+      .input({1, 3}, {1, 2, 3})
+      .expect({2, 3}, {9, 8, 7, 19, 18, 17})
+      .expect_kernels();
   OpTester(host_, "tenon.mul/1").input({}, {3}).input({2}, {1, 2}).expect({2}, {3, 6}).expect_kernels();
-  OpTester(host_, "tenon.add/1").input({2, 3}, std::vector<float>(6)).input({4}, std::vector<float>(4))
+  OpTester(host_, "tenon.add/1")
+      .input({2, 3}, std::vector<float>(6))
+      .input({4}, std::vector<float>(4))
       .expect_invalid({"[2,3]", "[4]"});
-  OpTester(host_, "tenon.add/1").input({2}, std::vector<float>(2)).input({2}, std::vector<int32_t>(2))
+  OpTester(host_, "tenon.add/1")
+      .input({2}, std::vector<float>(2))
+      .input({2}, std::vector<int32_t>(2))
       .expect_invalid({"f32", "i32"});
 }
 
 TEST_F(BinaryTest, Integers) {
-  OpTester(host_, "tenon.add/1").input({1}, std::vector<int64_t>{int64_t{1} << 40}).input({1}, std::vector<int64_t>{5})
+  OpTester(host_, "tenon.add/1")
+      .input({1}, std::vector<int64_t>{int64_t{1} << 40})
+      .input({1}, std::vector<int64_t>{5})
       .expect({1}, {1099511627781.0});
-  OpTester(host_, "tenon.mul/1").input({1}, std::vector<int32_t>{1 << 30}).input({1}, std::vector<int32_t>{4})
+  OpTester(host_, "tenon.mul/1")
+      .input({1}, std::vector<int32_t>{1 << 30})
+      .input({1}, std::vector<int32_t>{4})
       .expect({1}, {0});
-  OpTester(host_, "tenon.div/1").input({3}, std::vector<int32_t>{7, -7, std::numeric_limits<int32_t>::min()})
-      .input({3}, std::vector<int32_t>{2, 2, -1}).expect({3}, {3, -3, -2147483648.0});
-  OpTester(host_, "tenon.mul/1").input({1}, std::vector<uint16_t>{65535}).input({1}, std::vector<uint16_t>{65535})
+  OpTester(host_, "tenon.div/1")
+      .input({3}, std::vector<int32_t>{7, -7, std::numeric_limits<int32_t>::min()})
+      .input({3}, std::vector<int32_t>{2, 2, -1})
+      .expect({3}, {3, -3, -2147483648.0});
+  OpTester(host_, "tenon.mul/1")
+      .input({1}, std::vector<uint16_t>{65535})
+      .input({1}, std::vector<uint16_t>{65535})
       .expect({1}, {1});
 }
 

@@ -1,4 +1,6 @@
 // tenon.cast/1: elements in another dtype.
+#include "kernels/cpu/cast.h"
+
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -6,7 +8,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cpu/cast.h"
 #include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
 
@@ -18,9 +19,9 @@ struct CastType {
   cpu::ElementType element;
 };
 constexpr CastType kCastTypes[] = {
-    {TN_F32, cpu::ElementType::kF32}, {TN_F64, cpu::ElementType::kF64},   {TN_F16, cpu::ElementType::kF16},
+    {TN_F32, cpu::ElementType::kF32},   {TN_F64, cpu::ElementType::kF64}, {TN_F16, cpu::ElementType::kF16},
     {TN_BF16, cpu::ElementType::kBf16}, {TN_I32, cpu::ElementType::kI32}, {TN_I64, cpu::ElementType::kI64},
-    {TN_I8, cpu::ElementType::kI8},   {TN_U8, cpu::ElementType::kU8},     {TN_BOOL, cpu::ElementType::kBool},
+    {TN_I8, cpu::ElementType::kI8},     {TN_U8, cpu::ElementType::kU8},   {TN_BOOL, cpu::ElementType::kBool},
 };
 
 cpu::ElementType element_type(int32_t dtype) {
@@ -102,11 +103,7 @@ Definitions cast_definitions() {
                 question.output(0, question.attrs().dtype("to"), question.input(0).dims());
               })
               .reference(cast_reference)
-              .tolerance([](const Attrs&, int32_t dtype) { return pointwise_tolerance(dtype); })
-              .expression([](ExprBuilder& e, const Attrs& attrs) {
-                const int32_t x = e.input();
-                e.emit({TN_EX_CAST, attrs.dtype("to"), x, -1, -1, 0, 0.0});
-              }),
+              .tolerance([](const Attrs&, int32_t dtype) { return pointwise_tolerance(dtype); }),
           definition.deterministic()};
 }
 

@@ -18,12 +18,16 @@ struct CpuEpilogue {
 // Declined for activations other than none, relu, leaky and clip.
 inline cpu::Epilogue to_cpu(const Activation& activation) {
   switch (activation.kind) {
-    case ActivationKind::kIdentity: return cpu::Epilogue::none();
-    case ActivationKind::kRelu: return cpu::Epilogue::relu();
-    case ActivationKind::kLeaky: return cpu::Epilogue::leaky(static_cast<float>(activation.alpha));
+    case ActivationKind::kIdentity:
+      return cpu::Epilogue::none();
+    case ActivationKind::kRelu:
+      return cpu::Epilogue::relu();
+    case ActivationKind::kLeaky:
+      return cpu::Epilogue::leaky(static_cast<float>(activation.alpha));
     case ActivationKind::kClip:
       return cpu::Epilogue::clip(static_cast<float>(activation.alpha), static_cast<float>(activation.beta));
-    default: throw Declined("the epilogue's activation is none of relu, leaky and clip");
+    default:
+      throw Declined("the epilogue's activation is none of relu, leaky and clip");
   }
 }
 

@@ -1,8 +1,8 @@
-// oneDNN for the adapters: descriptions, post-ops, choice of an implementation, execution. This is the one file that knows
-// the differences between oneDNN 2.6 and 3.x (see onednn_make.hpp for the makers of primitive descriptions).
+// oneDNN for the adapters: descriptions, post-ops, choice of an implementation, execution. This is the one file that
+// knows the differences between oneDNN 2.6 and 3.x (see onednn_make.hpp for the makers of primitive descriptions).
 //
-// Use: make a primitive_desc; list onednn_impls() as tactics; in configure, make it again and select_impl() the recorded
-// one; create a Primitive; execute() from any number of threads at once, each with its own scratchpad.
+// Use: make a primitive_desc; list onednn_impls() as tactics; in configure, make it again and select_impl() the
+// recorded one; create a Primitive; execute() from any number of threads at once, each with its own scratchpad.
 #ifndef TENON_PLUGINS_COMMON_ONEDNN_HPP_
 #define TENON_PLUGINS_COMMON_ONEDNN_HPP_
 
@@ -12,11 +12,9 @@
 #include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
-#include <unordered_map>
-#include <vector>
-
 #include <tenon/sdk/expressions.hpp>
 #include <tenon/sdk/plugin_base.hpp>
+#include <vector>
 
 namespace tenon::plugins {
 
@@ -45,13 +43,20 @@ inline const dnnl::engine& onednn_engine() {
 // Declined for types that oneDNN does not have.
 inline dnnl::memory::data_type onednn_type(int32_t dtype) {
   switch (dtype) {
-    case TN_F32: return dnnl::memory::data_type::f32;
-    case TN_F16: return dnnl::memory::data_type::f16;
-    case TN_BF16: return dnnl::memory::data_type::bf16;
-    case TN_I32: return dnnl::memory::data_type::s32;
-    case TN_I8: return dnnl::memory::data_type::s8;
-    case TN_U8: return dnnl::memory::data_type::u8;
-    default: throw Declined(text("oneDNN has no type for ", dtype_name(dtype)));
+    case TN_F32:
+      return dnnl::memory::data_type::f32;
+    case TN_F16:
+      return dnnl::memory::data_type::f16;
+    case TN_BF16:
+      return dnnl::memory::data_type::bf16;
+    case TN_I32:
+      return dnnl::memory::data_type::s32;
+    case TN_I8:
+      return dnnl::memory::data_type::s8;
+    case TN_U8:
+      return dnnl::memory::data_type::u8;
+    default:
+      throw Declined(text("oneDNN has no type for ", dtype_name(dtype)));
   }
 }
 
@@ -101,19 +106,30 @@ inline void append_activation(dnnl::post_ops& ops, const Activation& activation)
 #endif
   };
   switch (activation.kind) {
-    case ActivationKind::kIdentity: return;
-    case ActivationKind::kRelu: return append(Algorithm::eltwise_relu, 0.0, 0.0);
-    case ActivationKind::kLeaky: return append(Algorithm::eltwise_relu, activation.alpha, 0.0);
-    case ActivationKind::kClip: return append(Algorithm::eltwise_clip, activation.alpha, activation.beta);
-    case ActivationKind::kLogistic: return append(Algorithm::eltwise_logistic, 0.0, 0.0);
-    case ActivationKind::kTanh: return append(Algorithm::eltwise_tanh, 0.0, 0.0);
-    case ActivationKind::kSwish: return append(Algorithm::eltwise_swish, 1.0, 0.0);
-    case ActivationKind::kElu: return append(Algorithm::eltwise_elu, activation.alpha, 0.0);
-    case ActivationKind::kMish: return append(Algorithm::eltwise_mish, 0.0, 0.0);
+    case ActivationKind::kIdentity:
+      return;
+    case ActivationKind::kRelu:
+      return append(Algorithm::eltwise_relu, 0.0, 0.0);
+    case ActivationKind::kLeaky:
+      return append(Algorithm::eltwise_relu, activation.alpha, 0.0);
+    case ActivationKind::kClip:
+      return append(Algorithm::eltwise_clip, activation.alpha, activation.beta);
+    case ActivationKind::kLogistic:
+      return append(Algorithm::eltwise_logistic, 0.0, 0.0);
+    case ActivationKind::kTanh:
+      return append(Algorithm::eltwise_tanh, 0.0, 0.0);
+    case ActivationKind::kSwish:
+      return append(Algorithm::eltwise_swish, 1.0, 0.0);
+    case ActivationKind::kElu:
+      return append(Algorithm::eltwise_elu, activation.alpha, 0.0);
+    case ActivationKind::kMish:
+      return append(Algorithm::eltwise_mish, 0.0, 0.0);
 #if DNNL_VERSION_MAJOR >= 3
-    case ActivationKind::kHardSwish: return append(Algorithm::eltwise_hardswish, 1.0 / 6.0, 0.5);
+    case ActivationKind::kHardSwish:
+      return append(Algorithm::eltwise_hardswish, 1.0 / 6.0, 0.5);
 #else
-    case ActivationKind::kHardSwish: return append(Algorithm::eltwise_hardswish, 0.0, 0.0);
+    case ActivationKind::kHardSwish:
+      return append(Algorithm::eltwise_hardswish, 0.0, 0.0);
 #endif
   }
 }
@@ -143,11 +159,20 @@ inline dnnl::post_ops onednn_post_ops(const Site& site, const TnFormat& extra_fo
     const dnnl::memory::desc desc = onednn_desc(site.extra_dtype(extra), dims, extra_format);
     operands->push_back({ops.len(), extra, desc});
     switch (step.kind) {
-      case EpilogueStep::Kind::kAdd: ops.append_binary(dnnl::algorithm::binary_add, desc); break;
-      case EpilogueStep::Kind::kSub: ops.append_binary(dnnl::algorithm::binary_sub, desc); break;
-      case EpilogueStep::Kind::kMul: ops.append_binary(dnnl::algorithm::binary_mul, desc); break;
-      case EpilogueStep::Kind::kDiv: ops.append_binary(dnnl::algorithm::binary_div, desc); break;
-      case EpilogueStep::Kind::kActivation: break;
+      case EpilogueStep::Kind::kAdd:
+        ops.append_binary(dnnl::algorithm::binary_add, desc);
+        break;
+      case EpilogueStep::Kind::kSub:
+        ops.append_binary(dnnl::algorithm::binary_sub, desc);
+        break;
+      case EpilogueStep::Kind::kMul:
+        ops.append_binary(dnnl::algorithm::binary_mul, desc);
+        break;
+      case EpilogueStep::Kind::kDiv:
+        ops.append_binary(dnnl::algorithm::binary_div, desc);
+        break;
+      case EpilogueStep::Kind::kActivation:
+        break;
     }
   }
   return ops;
@@ -184,7 +209,8 @@ std::vector<OnednnImpl> onednn_impls(Desc desc) {
   std::vector<OnednnImpl> impls;
   do {
     const std::string name = desc.impl_info_str();
-    const bool known = std::any_of(impls.begin(), impls.end(), [&](const OnednnImpl& impl) { return impl.name == name; });
+    const bool known =
+        std::any_of(impls.begin(), impls.end(), [&](const OnednnImpl& impl) { return impl.name == name; });
     if (!known && name.compare(0, 3, "ref") != 0) impls.push_back({name, onednn_scratchpad(desc)});
   } while (desc.next_impl());
   if (impls.empty()) throw Declined("oneDNN has only its plain reference for this site");
@@ -195,8 +221,9 @@ std::vector<OnednnImpl> onednn_impls(Desc desc) {
 template <class Desc>
 void select_impl(Desc* desc, const std::string& name) {
   while (desc->impl_info_str() != name) {
-    if (!desc->next_impl()) throw Declined(text("oneDNN ", DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR,
-                                               " offers no implementation '", name, "' for this site"));
+    if (!desc->next_impl())
+      throw Declined(text("oneDNN ", DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR, " offers no implementation '", name,
+                          "' for this site"));
   }
 }
 
@@ -219,7 +246,7 @@ auto onednn_or_decline(Body&& body) {
   }
 }
 
-// One argument of an execution.
+// One argument of an execution; one without a desc is left out.
 struct OnednnArg {
   int number;  // DNNL_ARG_*
   const dnnl::memory::desc* desc;
@@ -230,26 +257,38 @@ struct OnednnArg {
 class OnednnPrimitive {
  public:
   OnednnPrimitive() = default;
-  explicit OnednnPrimitive(const dnnl::primitive_desc& desc)
-      : scratchpad_(desc.scratchpad_desc()), primitive_(desc) {}
+  explicit OnednnPrimitive(const dnnl::primitive_desc& desc) : scratchpad_(desc.scratchpad_desc()), primitive_(desc) {}
 
-  // Blocks until the work is done. `scratchpad` holds onednn_scratchpad() bytes.
+  // Blocks until the work is done. `scratchpad` holds onednn_scratchpad() bytes. At most kMaxArgs arguments in all.
   void execute(int threads, std::initializer_list<OnednnArg> args, void* scratchpad,
                const std::vector<OnednnArg>& more = {}) const {
     const OnednnThreads scope(threads);
-    std::unordered_map<int, dnnl::memory> memories;
-    for (const OnednnArg& arg : args) add(arg, &memories);
-    for (const OnednnArg& arg : more) add(arg, &memories);
-    if (scratchpad_.get_size() > 0) add({DNNL_ARG_SCRATCHPAD, &scratchpad_, scratchpad}, &memories);
+    Arguments arguments;
+    for (const OnednnArg& arg : args) arguments.add(arg);
+    for (const OnednnArg& arg : more) arguments.add(arg);
+    if (scratchpad_.get_size() > 0) arguments.add({DNNL_ARG_SCRATCHPAD, &scratchpad_, scratchpad});
     dnnl::stream stream(onednn_engine());
-    primitive_.execute(stream, memories);
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream.get(), arguments.count, arguments.list),
+                            "could not execute a primitive");
     stream.wait();
   }
 
  private:
-  static void add(const OnednnArg& arg, std::unordered_map<int, dnnl::memory>* memories) {
-    memories->emplace(arg.number, dnnl::memory(*arg.desc, onednn_engine(), const_cast<void*>(arg.data)));
-  }
+  static constexpr int kMaxArgs = 16;
+  // What oneDNN's C function wants, without the hash map of its C++ one. Memory objects are not safe to share.
+  struct Arguments {
+    dnnl::memory memories[kMaxArgs];
+    dnnl_exec_arg_t list[kMaxArgs];
+    int count = 0;
+
+    void add(const OnednnArg& arg) {
+      if (!arg.desc) return;
+      if (count == kMaxArgs) throw Failure(TN_INTERNAL, "too many arguments for a oneDNN primitive");
+      memories[count] = dnnl::memory(*arg.desc, onednn_engine(), const_cast<void*>(arg.data));
+      list[count] = {arg.number, memories[count].get()};
+      ++count;
+    }
+  };
   dnnl::memory::desc scratchpad_;
   dnnl::primitive primitive_;
 };

@@ -29,9 +29,11 @@ inline dnnl::matmul::primitive_desc make_matmul(const dnnl::memory::desc& a, con
 #endif
 }
 
-inline dnnl::inner_product_forward::primitive_desc make_inner_product(
-    const dnnl::memory::desc& x, const dnnl::memory::desc& weights, const dnnl::memory::desc& bias,
-    const dnnl::memory::desc& y, const dnnl::primitive_attr& attr) {
+inline dnnl::inner_product_forward::primitive_desc make_inner_product(const dnnl::memory::desc& x,
+                                                                      const dnnl::memory::desc& weights,
+                                                                      const dnnl::memory::desc& bias,
+                                                                      const dnnl::memory::desc& y,
+                                                                      const dnnl::primitive_attr& attr) {
   constexpr auto inference = dnnl::prop_kind::forward_inference;
 #if DNNL_VERSION_MAJOR >= 3
   if (!onednn_present(bias)) return {onednn_engine(), inference, x, weights, y, attr};
@@ -44,7 +46,7 @@ inline dnnl::inner_product_forward::primitive_desc make_inner_product(
 }
 
 struct OnednnWindow {
-  dnnl::memory::dims kernel;     // of pooling only; a convolution's is in its weights
+  dnnl::memory::dims kernel;  // of pooling only; a convolution's is in its weights
   dnnl::memory::dims strides;
   dnnl::memory::dims dilations;  // 1: dense, as everywhere in Tenon; oneDNN counts from 0
   dnnl::memory::dims pads_begin;
@@ -65,19 +67,21 @@ inline dnnl::convolution_forward::primitive_desc make_convolution(
   constexpr auto inference = dnnl::prop_kind::forward_inference;
 #if DNNL_VERSION_MAJOR >= 3
   if (!onednn_present(bias)) {
-    return {onednn_engine(), inference, algorithm, x, weights, y, window.strides, window.gaps(), window.pads_begin,
-            window.pads_end, attr};
+    return {onednn_engine(), inference,         algorithm,       x,   weights, y, window.strides,
+            window.gaps(),   window.pads_begin, window.pads_end, attr};
   }
-  return {onednn_engine(), inference, algorithm, x, weights, bias, y, window.strides, window.gaps(), window.pads_begin,
-          window.pads_end, attr};
+  return {onednn_engine(), inference,         algorithm,       x,   weights, bias, y, window.strides,
+          window.gaps(),   window.pads_begin, window.pads_end, attr};
 #else
   using Desc = dnnl::convolution_forward::desc;
   if (!onednn_present(bias)) {
-    return {Desc(inference, algorithm, x, weights, y, window.strides, window.gaps(), window.pads_begin,
-                 window.pads_end), attr, onednn_engine()};
+    return {
+        Desc(inference, algorithm, x, weights, y, window.strides, window.gaps(), window.pads_begin, window.pads_end),
+        attr, onednn_engine()};
   }
   return {Desc(inference, algorithm, x, weights, bias, y, window.strides, window.gaps(), window.pads_begin,
-               window.pads_end), attr, onednn_engine()};
+               window.pads_end),
+          attr, onednn_engine()};
 #endif
 }
 
@@ -86,11 +90,12 @@ inline OnednnPooling::primitive_desc make_pooling(dnnl::algorithm algorithm, con
                                                   const dnnl::primitive_attr& attr) {
   constexpr auto inference = dnnl::prop_kind::forward_inference;
 #if DNNL_VERSION_MAJOR >= 3
-  return {onednn_engine(), inference, algorithm, x, y, window.strides, window.kernel, window.gaps(), window.pads_begin,
-          window.pads_end, attr};
+  return {onednn_engine(), inference,         algorithm,       x,   y, window.strides, window.kernel,
+          window.gaps(),   window.pads_begin, window.pads_end, attr};
 #else
   return {OnednnPooling::desc(inference, algorithm, x, y, window.strides, window.kernel, window.gaps(),
-                              window.pads_begin, window.pads_end), attr, onednn_engine()};
+                              window.pads_begin, window.pads_end),
+          attr, onednn_engine()};
 #endif
 }
 

@@ -21,7 +21,8 @@ inline OnednnPooling::primitive_desc onednn_pool_desc(PoolAlgorithm algorithm_of
   // What lies behind the image so that the output size comes out; it may differ from the pads.
   const int64_t bottom = (g.oh - 1) * g.stride_h + g.dilation_h * (g.kernel_h - 1) + 1 - g.h - g.pad_top;
   const int64_t right = (g.ow - 1) * g.stride_w + g.dilation_w * (g.kernel_w - 1) + 1 - g.w - g.pad_left;
-  if (std::max(g.pad_top, bottom) >= g.kernel_h * g.dilation_h || std::max(g.pad_left, right) >= g.kernel_w * g.dilation_w) {
+  if (std::max(g.pad_top, bottom) >= g.kernel_h * g.dilation_h ||
+      std::max(g.pad_left, right) >= g.kernel_w * g.dilation_w) {
     throw Declined("a window lies outside the image, where oneDNN's rule is not the op's");
   }
   if (algorithm == dnnl::algorithm::pooling_avg_include_padding && (bottom > g.pad_bottom || right > g.pad_right)) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
-
 #include <tenon/sdk/plugin_base.hpp>
 
 namespace tenon::plugins {

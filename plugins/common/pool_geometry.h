@@ -16,11 +16,15 @@ namespace tenon::plugins {
 inline void add_pool_attributes(Op& op) {
   op.attr_i64s("kernel", "window height and width").required().range("[1,)");
   op.attr_i64s("strides", "vertical, horizontal").default_value("1,1").range("[1,)");
-  op.attr_i64s("dilations", "vertical, horizontal distance between cells of a window").default_value("1,1").range("[1,)");
-  op.attr_i64s("pads", "top, left, bottom, right. The window of output (y, x) starts at (y * stride - top, x * stride - "
+  op.attr_i64s("dilations", "vertical, horizontal distance between cells of a window")
+      .default_value("1,1")
+      .range("[1,)");
+  op.attr_i64s("pads",
+               "top, left, bottom, right. The window of output (y, x) starts at (y * stride - top, x * stride - "
                "left); bottom and right decide the output size and may be negative")
       .default_value("0,0,0,0");
-  op.attr_str("rounding", "of the output size: (in + pads - window) / stride + 1. With ceil, a last window that would "
+  op.attr_str("rounding",
+              "of the output size: (in + pads - window) / stride + 1. With ceil, a last window that would "
               "start behind the image and its leading pad is dropped")
       .default_value("floor")
       .range("floor|ceil");

@@ -19,8 +19,7 @@ void fully_connected_infer(const Infer& question) {
 }
 
 void fully_connected_reference(const Reference& call) {
-  const FullyConnectedGeometry g =
-      FullyConnectedGeometry::make(call.input(0).dims(), call.input(1).dims(), nullptr);
+  const FullyConnectedGeometry g = FullyConnectedGeometry::make(call.input(0).dims(), call.input(1).dims(), nullptr);
   visit_floating(call.output(0).dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* x = call.input(0).data<T>();

@@ -75,13 +75,12 @@ class FullyConnectedOnednn final : public IPlugin {
     if (has_bias_) std::copy_n(init.constant(2).data<float>(), outputs_, reinterpret_cast<float*>(bias_));
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
-    std::vector<OnednnArg> more;
-    if (has_bias_) more.push_back({DNNL_ARG_BIAS, &bias_desc_, bias_});
     primitive_.execute(exec.threads(),
                        {{DNNL_ARG_SRC, &x_, inputs[0].data},
                         {DNNL_ARG_WEIGHTS, &used_, weights_},
+                        {DNNL_ARG_BIAS, has_bias_ ? &bias_desc_ : nullptr, bias_},
                         {DNNL_ARG_DST, &y_, outputs[0].data}},
-                       exec.workspace<void>(), more);
+                       exec.workspace<void>());
   }
 
  private:

@@ -24,25 +24,47 @@ class FullyConnectedTest : public ::testing::Test {
 
 TEST_F(FullyConnectedTest, Values) {
   const std::vector<float> weights = {1, 2, 3, -1, 0, 1};
-  layer().input({2, 3}, {1, 1, 1, 0, 1, 2}).input({2, 3}, weights).constant().input({2}, {10, 20}).constant()
-      .expect({2, 2}, {16, 20, 18, 22}).expect_kernels(kernels());
-  layer().input({1, 3, 1, 1}, {1, 1, 1}).input({2, 3}, weights).constant().absent()
-      .expect({1, 2}, {6, 0}).expect_kernels(kernels());
+  layer()
+      .input({2, 3}, {1, 1, 1, 0, 1, 2})
+      .input({2, 3}, weights)
+      .constant()
+      .input({2}, {10, 20})
+      .constant()
+      .expect({2, 2}, {16, 20, 18, 22})
+      .expect_kernels(kernels());
+  layer()
+      .input({1, 3, 1, 1}, {1, 1, 1})
+      .input({2, 3}, weights)
+      .constant()
+      .absent()
+      .expect({1, 2}, {6, 0})
+      .expect_kernels(kernels());
 }
 
 TEST_F(FullyConnectedTest, KernelsAgree) {
   for (const Dims& x : {Dims{1, 1024}, Dims{3, 17, 5, 5}, Dims{64, 33}}) {
-    layer().random_input(x).random_input({1000, x.product(1, x.rank)}).constant().random_input({1000}).constant()
+    layer()
+        .random_input(x)
+        .random_input({1000, x.product(1, x.rank)})
+        .constant()
+        .random_input({1000})
+        .constant()
         .expect_kernels(kernels());
   }
-  layer().random_input({4, 30}).random_input({50, 30}).constant().random_input({50}).constant()
-      .epilogue({ActivationKind::kLeaky, 0.1, 0}).expect_kernels(kernels());
+  layer()
+      .random_input({4, 30})
+      .random_input({50, 30})
+      .constant()
+      .random_input({50})
+      .constant()
+      .epilogue({ActivationKind::kLeaky, 0.1, 0})
+      .expect_kernels(kernels());
 }
 
 TEST_F(FullyConnectedTest, Errors) {
   layer().random_input({1, 4}).random_input({2, 3}).constant().absent().expect_invalid({"weights", "4", "[2,3]"});
-  layer().random_input({1, 3}).random_input({2, 3}).constant().random_input({3}).constant()
-      .expect_invalid({"bias", "[2]", "[3]"});
+  layer().random_input({1, 3}).random_input({2, 3}).constant().random_input({3}).constant().expect_invalid(
+      {"bias", "[2]", "[3]"});
 }
 
 }  // namespace

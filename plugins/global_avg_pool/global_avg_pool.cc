@@ -1,11 +1,10 @@
 // tenon.global_avg_pool/1 and Tenon's own kernel for it.
 #include <tenon/sdk/plugin.hpp>
 
+#include "kernels/cpu/pool.h"
 #include "plugins/common/layout.h"
 #include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
-
-#include "kernels/cpu/pool.h"
 
 namespace tenon::plugins {
 namespace {

@@ -13,8 +13,10 @@ class GlobalAvgPoolTest : public ::testing::Test {
 };
 
 TEST_F(GlobalAvgPoolTest, Values) {
-  OpTester(host_, "tenon.global_avg_pool/1").input({1, 2, 2, 2}, {1, 2, 3, 4, -1, -1, -1, 0})
-      .expect({1, 2, 1, 1}, {2.5, -0.75}).expect_kernels({"tenon.global_avg_pool.vector.f32"});
+  OpTester(host_, "tenon.global_avg_pool/1")
+      .input({1, 2, 2, 2}, {1, 2, 3, 4, -1, -1, -1, 0})
+      .expect({1, 2, 1, 1}, {2.5, -0.75})
+      .expect_kernels({"tenon.global_avg_pool.vector.f32"});
 }
 
 TEST_F(GlobalAvgPoolTest, EveryFormatAgrees) {

@@ -19,8 +19,7 @@ namespace {
 enum class Method { kTiled, kDirect, kPrepacked };
 
 MatmulGeometry site_geometry(const Site& site, const Dims& a, const Dims& b) {
-  MatmulGeometry g =
-      MatmulGeometry::make(a, b, site.attrs().flag("transpose_a"), site.attrs().flag("transpose_b"));
+  MatmulGeometry g = MatmulGeometry::make(a, b, site.attrs().flag("transpose_a"), site.attrs().flag("transpose_b"));
   g.fold_batches();
   return g;
 }
@@ -29,11 +28,15 @@ cpu::GemmShape shape_of(const MatmulGeometry& g) {
   return cpu::GemmShape::dense(g.m, g.n, g.k, g.transpose_a, g.transpose_b);
 }
 
-uint64_t workspace_of(Method method, const MatmulGeometry& g, const cpu::GemmTactic& blocks, int threads, cpu::Isa isa) {
+uint64_t workspace_of(Method method, const MatmulGeometry& g, const cpu::GemmTactic& blocks, int threads,
+                      cpu::Isa isa) {
   switch (method) {
-    case Method::kTiled: return cpu::gemm_workspace_bytes(shape_of(g), blocks, threads, isa);
-    case Method::kPrepacked: return cpu::gemm_prepacked_b_workspace_bytes(shape_of(g), blocks, threads, isa);
-    case Method::kDirect: return 0;
+    case Method::kTiled:
+      return cpu::gemm_workspace_bytes(shape_of(g), blocks, threads, isa);
+    case Method::kPrepacked:
+      return cpu::gemm_prepacked_b_workspace_bytes(shape_of(g), blocks, threads, isa);
+    case Method::kDirect:
+      return 0;
   }
   return 0;
 }
@@ -76,7 +79,10 @@ class MatmulKernel final : public IPlugin {
     if (method_ == Method::kPrepacked) {
       shape_ = shape_of(most);
       sizes_.persistent = cpu::gemm_packed_b_bytes(most.k, most.n, isa_);
-      PackKey().add(text("tenon.matmul.prepacked ", cpu::isa_name(isa_), transpose_b_)).add(site.constant(1)).store(&sizes_);
+      PackKey()
+          .add(text("tenon.matmul.prepacked ", cpu::isa_name(isa_), transpose_b_))
+          .add(site.constant(1))
+          .store(&sizes_);
     }
   }
 
@@ -113,8 +119,12 @@ class MatmulKernel final : public IPlugin {
       const float* x = a + offset_of(index, a_strides, g.batch.rank) * g.m * g.k;
       const float* w = b + offset_of(index, b_strides, g.batch.rank) * g.k * g.n;
       switch (method_) {
-        case Method::kTiled: cpu::gemm(shape, x, w, output, blocks_, exec.workspace<void>(), parallel, isa_); break;
-        case Method::kDirect: cpu::gemm_direct(shape, x, w, output, parallel, isa_); break;
+        case Method::kTiled:
+          cpu::gemm(shape, x, w, output, blocks_, exec.workspace<void>(), parallel, isa_);
+          break;
+        case Method::kDirect:
+          cpu::gemm_direct(shape, x, w, output, parallel, isa_);
+          break;
         case Method::kPrepacked:
           cpu::gemm_prepacked_b(shape, x, packed_, output, blocks_, exec.workspace<void>(), parallel, isa_);
           break;

@@ -32,17 +32,26 @@ TEST_F(MatmulTest, Values) {
   matmul(0, 0).input({2, 3}, a).input({3, 2}, b).expect({2, 2}, y).expect_kernels();
   matmul(1, 0).input({3, 2}, {1, 4, 2, 5, 3, 6}).input({3, 2}, b).expect({2, 2}, y).expect_kernels();
   matmul(0, 1).input({2, 3}, a).input({2, 3}, {7, 9, 11, 8, 10, 12}).expect({2, 2}, y).expect_kernels();
-  matmul(1, 1).input({3, 2}, {1, 4, 2, 5, 3, 6}).input({2, 3}, {7, 9, 11, 8, 10, 12}).expect({2, 2}, y).expect_kernels();
-  matmul(0, 0).input({1, 2}, std::vector<int64_t>{3, int64_t{1} << 40}).input({2, 1}, std::vector<int64_t>{1, 2})
+  matmul(1, 1)
+      .input({3, 2}, {1, 4, 2, 5, 3, 6})
+      .input({2, 3}, {7, 9, 11, 8, 10, 12})
+      .expect({2, 2}, y)
+      .expect_kernels();
+  matmul(0, 0)
+      .input({1, 2}, std::vector<int64_t>{3, int64_t{1} << 40})
+      .input({2, 1}, std::vector<int64_t>{1, 2})
       .expect({1, 1}, {2199023255555.0});
 }
 
 TEST_F(MatmulTest, Batches) {
-  matmul(0, 0).input({2, 1, 1, 2}, {1, 2, 3, 4}).input({3, 2, 1}, {1, 1, 2, 0, 0, 3})
-      .expect({2, 3, 1, 1}, {3, 2, 6, 7, 6, 12}).expect_kernels();
+  matmul(0, 0)
+      .input({2, 1, 1, 2}, {1, 2, 3, 4})
+      .input({3, 2, 1}, {1, 1, 2, 0, 0, 3})
+      .expect({2, 3, 1, 1}, {3, 2, 6, 7, 6, 12})
+      .expect_kernels();
   matmul(0, 0).random_input({2, 3, 17, 9}).random_input({3, 9, 21}).expect_kernels(kernels({"tenon.matmul.tiled.f32"}));
-  matmul(0, 0).random_input({4, 5, 9}).random_input({9, 21}).constant()
-      .expect_kernels({"tenon.matmul.tiled.f32", "tenon.matmul.direct.f32", "tenon.matmul.prepacked.f32"});
+  matmul(0, 0).random_input({4, 5, 9}).random_input({9, 21}).constant().expect_kernels(
+      {"tenon.matmul.tiled.f32", "tenon.matmul.direct.f32", "tenon.matmul.prepacked.f32"});
 }
 
 TEST_F(MatmulTest, Errors) {
@@ -75,7 +84,10 @@ TEST_F(MatmulTest, KernelsAgree) {
 TEST_F(MatmulTest, Epilogues) {
   for (const Activation& activation :
        {Activation{ActivationKind::kRelu, 0, 0}, {ActivationKind::kLeaky, 0.1, 0}, {ActivationKind::kClip, 0, 6}}) {
-    matmul(0, 0).random_input({33, 40}).random_input({40, 50}).epilogue(activation)
+    matmul(0, 0)
+        .random_input({33, 40})
+        .random_input({40, 50})
+        .epilogue(activation)
         .expect_kernels(kernels({"tenon.matmul.tiled.f32", "tenon.matmul.direct.f32"}));
   }
   for (ActivationKind kind : {ActivationKind::kLogistic, ActivationKind::kTanh, ActivationKind::kSwish,
@@ -85,7 +97,10 @@ TEST_F(MatmulTest, Epilogues) {
 }
 
 TEST_F(MatmulTest, Empty) {
-  matmul(0, 0).input({2, 0}, std::vector<float>{}).input({0, 2}, std::vector<float>{}).expect({2, 2}, {0, 0, 0, 0})
+  matmul(0, 0)
+      .input({2, 0}, std::vector<float>{})
+      .input({0, 2}, std::vector<float>{})
+      .expect({2, 2}, {0, 0, 0, 0})
       .expect_kernels();
   matmul(0, 0).input({0, 3}, std::vector<float>{}).random_input({3, 2}).expect({0, 2}, {}).expect_kernels();
 }

@@ -1,8 +1,9 @@
 // tenon.max_pool/1 and Tenon's own kernel for it.
 //
-// Darknet's geometry (padding is the total, default size - 1; out = (in + padding - size) / stride + 1; the window starts
-// at -padding/2) is pads [p/2, p/2, p - p/2, p - p/2] with floor. That of 2017 (out = (in + 2 * padding) / stride, padding
-// default (size - 1) / 2, the window starts at -padding) is begin pads p and end pads p + size - stride.
+// Darknet's geometry (padding is the total, default size - 1; out = (in + padding - size) / stride + 1; the window
+// starts at -padding/2) is pads [p/2, p/2, p - p/2, p - p/2] with floor. That of 2017 (out = (in + 2 * padding) /
+// stride, padding default (size - 1) / 2, the window starts at -padding) is begin pads p and end pads p + size -
+// stride.
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -33,17 +34,18 @@ void max_pool_reference(const Reference& call) {
 
 Definitions max_pool_definitions() {
   Op definition = op("tenon.max_pool/1");
-  definition.doc("Largest cell of each window of an image. Cells outside the image are ignored; a window wholly outside "
-                 "gives -infinity")
+  definition
+      .doc(
+          "Largest cell of each window of an image. Cells outside the image are ignored; a window wholly outside "
+          "gives -infinity")
       .input("x", "[n, c, h, w]")
       .output("y", "[n, c, oh, ow]")
       .infer(pool_infer)
       .reference(max_pool_reference)
       .tolerance([](const Attrs&, int32_t dtype) { return pointwise_tolerance(dtype); });
   add_pool_attributes(definition);
-  Kernel kernel("tenon.max_pool/1", "tenon.max_pool.vector.f32", [] {
-    return std::make_unique<PoolKernel>([](const Attrs&) { return cpu::PoolKind::kMax; });
-  });
+  Kernel kernel("tenon.max_pool/1", "tenon.max_pool.vector.f32",
+                [] { return std::make_unique<PoolKernel>([](const Attrs&) { return cpu::PoolKind::kMax; }); });
   for (auto port : image_ports()) kernel.combo({port(TN_F32)}, {port(TN_F32)});
   kernel.deterministic().tactics(PoolKernel::tactics);
   return {definition, kernel};

@@ -61,10 +61,14 @@ TEST_F(MaxPoolTest, DarknetOf2017) {
 TEST_F(MaxPoolTest, Rounding) {
   const std::vector<float> x = {1, 2, 3, 4, 5};
   pool({1, 2}, {1, 2}, {0, 0, 0, 0}).input({1, 1, 1, 5}, x).expect({1, 1, 1, 2}, {2, 4}).expect_kernels(kernels());
-  pool({1, 2}, {1, 2}, {0, 0, 0, 0}, "ceil").input({1, 1, 1, 5}, x).expect({1, 1, 1, 3}, {2, 4, 5})
+  pool({1, 2}, {1, 2}, {0, 0, 0, 0}, "ceil")
+      .input({1, 1, 1, 5}, x)
+      .expect({1, 1, 1, 3}, {2, 4, 5})
       .expect_kernels(kernels());
   // The third window would start at 4, behind the image: it is dropped.
-  pool({1, 1}, {1, 2}, {0, 0, 0, 1}, "ceil").input({1, 1, 1, 4}, {1, 2, 3, 4}).expect({1, 1, 1, 2}, {1, 3})
+  pool({1, 1}, {1, 2}, {0, 0, 0, 1}, "ceil")
+      .input({1, 1, 1, 4}, {1, 2, 3, 4})
+      .expect({1, 1, 1, 2}, {1, 3})
       .expect_kernels();
 }
 
@@ -77,7 +81,9 @@ TEST_F(MaxPoolTest, KernelsAgree) {
     pool({2, 2}, {2, 2}, {0, 0, 1, 1}).random_input(dims).expect_kernels(kernels());
     pool({3, 3}, {2, 2}, {1, 1, 1, 1}).random_input(dims).expect_kernels(kernels());
     pool({5, 3}, {1, 2}, {2, 0, 2, 1}).random_input(dims).expect_kernels(kernels());
-    pool({2, 2}, {1, 1}, {0, 0, 0, 0}).attr("dilations", Ints{3, 2}).random_input(dims)
+    pool({2, 2}, {1, 1}, {0, 0, 0, 0})
+        .attr("dilations", Ints{3, 2})
+        .random_input(dims)
         .expect_kernels({"tenon.max_pool.vector.f32"});
   }
 }
@@ -88,7 +94,9 @@ TEST_F(MaxPoolTest, Errors) {
   pool({2, 2}, {1, 1}, {-1, 0, 0, 0}).random_input({1, 1, 3, 3}).expect_invalid({"pads", "-1"});
   pool({5, 5}, {1, 1}, {0, 0, 0, 0}).random_input({1, 1, 3, 3}).expect_invalid({"height", "5", "3"});
   pool({2, 2}, {1, 1}, {0, 0, 0, 0}).random_input({3, 3}).expect_invalid({"rank 4", "[3,3]"});
-  pool({2, 2}, {1, 1}, {0, 0, 0, 0}, "up").random_input({1, 1, 3, 3}).expect_invalid({"rounding", "floor or ceil", "up"});
+  pool({2, 2}, {1, 1}, {0, 0, 0, 0}, "up")
+      .random_input({1, 1, 3, 3})
+      .expect_invalid({"rounding", "floor or ceil", "up"});
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // tenon.softmax/1 and Tenon's own kernel for it.
+#include "kernels/cpu/softmax.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tenon/sdk/plugin.hpp>
 
-#include "kernels/cpu/softmax.h"
 #include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
 

@@ -25,7 +25,8 @@ class SoftmaxOnednn final : public IPlugin {
   }
   Sizes sizes() const override { return sizes_; }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
-    primitive_.execute(exec.threads(), {{DNNL_ARG_SRC, &tensor_, inputs[0].data}, {DNNL_ARG_DST, &tensor_, outputs[0].data}},
+    primitive_.execute(exec.threads(),
+                       {{DNNL_ARG_SRC, &tensor_, inputs[0].data}, {DNNL_ARG_DST, &tensor_, outputs[0].data}},
                        exec.workspace<void>());
   }
 

@@ -76,8 +76,8 @@ class Attrs {
 
  private:
   [[noreturn]] static void fail(const char* name, const char* kind, TnStatus status) {
-    throw Invalid(text("attribute '", name, "': expected ", kind, ", found ",
-                       status == TN_NOTFOUND ? "none" : "another type"));
+    throw Invalid(
+        text("attribute '", name, "': expected ", kind, ", found ", status == TN_NOTFOUND ? "none" : "another type"));
   }
   template <class T>
   T get(const char* name, const char* kind, TnStatus(TN_CALL* getter)(const TnAttrs*, const char*, T*)) const {

@@ -17,13 +17,13 @@ inline bool box_is_empty(const TnDims& dims, const TnBox& box) {
 }
 
 /// Calls body(index, linear, packed) for every element of the box, in row-major order. index: its position in the whole
-/// tensor, one number per axis; linear: its row-major number in the whole tensor; packed: its number in the box, which is
-/// where the result goes. A tensor of rank 0 has one element.
+/// tensor, one number per axis; linear: its row-major number in the whole tensor; packed: its number in the box, which
+/// is where the result goes. A tensor of rank 0 has one element.
 template <class Body>
 void for_each_in_box(const TnDims& dims, const TnBox& box, Body&& body) {
-  if (dims.rank > 0 && box_is_empty(dims, box)) return;
+  if (box_is_empty(dims, box)) return;
   int64_t index[TN_MAX_RANK] = {};
-  if (dims.rank == 0) {
+  if (dims.rank <= 0) {
     body(static_cast<const int64_t*>(index), int64_t{0}, int64_t{0});
     return;
   }

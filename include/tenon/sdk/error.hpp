@@ -1,7 +1,7 @@
 /// How a plugin written in C++ fails: it throws, and the barrier turns the exception into a status and a text.
 ///
-/// Throw Declined for "not by me", Invalid for wrong input. Any other exception becomes TN_INTERNAL with its text, so no
-/// exception ever crosses the ABI. Thread rule: everything here is [any].
+/// Throw Declined for "not by me", Invalid for wrong input. Any other exception becomes TN_INTERNAL with its text, so
+/// no exception ever crosses the ABI. Thread rule: everything here is [any].
 #ifndef TENON_SDK_ERROR_HPP
 #define TENON_SDK_ERROR_HPP
 

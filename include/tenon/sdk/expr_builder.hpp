@@ -14,10 +14,11 @@ inline namespace sdk {
 /// Values are numbers of instructions; each call appends one and returns its number. The last one is the result.
 class ExprBuilder {
  public:
-  /// Computes in `dtypes[0]`, or in f32 if that is no floating type of its own width.
+  /// Computes in the first input's dtype; 16-bit floats are computed in f32.
   ExprBuilder(TnExprSink* sink, int num_inputs, const int32_t* dtypes)
-      : sink_(sink), num_inputs_(num_inputs), dtype_(num_inputs > 0 && dtypes[0] != TN_F16 && dtypes[0] != TN_BF16
-                                                         ? dtypes[0] : TN_F32) {}
+      : sink_(sink),
+        num_inputs_(num_inputs),
+        dtype_(num_inputs > 0 && dtypes[0] != TN_F16 && dtypes[0] != TN_BF16 ? dtypes[0] : TN_F32) {}
   int num_inputs() const { return num_inputs_; }
   int32_t dtype() const { return dtype_; }
 

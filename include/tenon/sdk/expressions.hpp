@@ -1,5 +1,5 @@
-/// The usual activations as expressions, both ways: emit_activation writes the canonical form, match_epilogue recognises it
-/// in what a kernel is asked to apply before it stores its result.
+/// The usual activations as expressions, both ways: emit_activation writes the canonical form, match_epilogue
+/// recognises it in what a kernel is asked to apply before it stores its result.
 #ifndef TENON_SDK_EXPRESSIONS_HPP
 #define TENON_SDK_EXPRESSIONS_HPP
 
@@ -36,8 +36,10 @@ struct Activation {
 /// Appends the canonical form of `activation` over value x and returns the result's number.
 inline int32_t emit_activation(ExprBuilder& e, const Activation& activation, int32_t x) {
   switch (activation.kind) {
-    case ActivationKind::kIdentity: return x;
-    case ActivationKind::kRelu: return e.max(x, e.constant(0.0));
+    case ActivationKind::kIdentity:
+      return x;
+    case ActivationKind::kRelu:
+      return e.max(x, e.constant(0.0));
     case ActivationKind::kClip: {
       const int32_t low = e.max(x, e.constant(activation.alpha));
       return e.min(low, e.constant(activation.beta));
@@ -50,14 +52,17 @@ inline int32_t emit_activation(ExprBuilder& e, const Activation& activation, int
       const int32_t one = e.constant(1.0);
       return e.div(one, e.add(one, e.exp(e.neg(x))));
     }
-    case ActivationKind::kTanh: return e.tanh(x);
-    case ActivationKind::kSwish: return e.div(x, e.add(e.constant(1.0), e.exp(e.neg(x))));
+    case ActivationKind::kTanh:
+      return e.tanh(x);
+    case ActivationKind::kSwish:
+      return e.div(x, e.add(e.constant(1.0), e.exp(e.neg(x))));
     case ActivationKind::kElu: {
       const int32_t positive = e.less(e.constant(0.0), x);
       const int32_t below = e.sub(e.exp(x), e.constant(1.0));
       return e.select(positive, x, e.mul(e.constant(activation.alpha), below));
     }
-    case ActivationKind::kMish: return e.mul(x, e.tanh(e.log(e.add(e.constant(1.0), e.exp(x)))));
+    case ActivationKind::kMish:
+      return e.mul(x, e.tanh(e.log(e.add(e.constant(1.0), e.exp(x)))));
     case ActivationKind::kHardSwish: {
       const int32_t low = e.max(e.add(x, e.constant(3.0)), e.constant(0.0));
       const int32_t gate = e.min(low, e.constant(6.0));
@@ -71,16 +76,26 @@ inline int32_t emit_activation(ExprBuilder& e, const Activation& activation, int
 inline double apply_activation(const Activation& activation, double x) {
   const double a = activation.alpha;
   switch (activation.kind) {
-    case ActivationKind::kIdentity: return x;
-    case ActivationKind::kRelu: return x < 0 ? 0.0 : x;
-    case ActivationKind::kClip: return x < a ? a : x > activation.beta ? activation.beta : x;
-    case ActivationKind::kLeaky: return x > 0 ? x : a * x;
-    case ActivationKind::kLogistic: return 1 / (1 + std::exp(-x));
-    case ActivationKind::kTanh: return std::tanh(x);
-    case ActivationKind::kSwish: return x / (1 + std::exp(-x));
-    case ActivationKind::kElu: return x > 0 ? x : a * std::expm1(x);
-    case ActivationKind::kMish: return x * std::tanh(x > 30 ? x : std::log1p(std::exp(x)));
-    case ActivationKind::kHardSwish: return x * std::min(std::max(x + 3, 0.0), 6.0) / 6;
+    case ActivationKind::kIdentity:
+      return x;
+    case ActivationKind::kRelu:
+      return x < 0 ? 0.0 : x;
+    case ActivationKind::kClip:
+      return x < a ? a : x > activation.beta ? activation.beta : x;
+    case ActivationKind::kLeaky:
+      return x > 0 ? x : a * x;
+    case ActivationKind::kLogistic:
+      return 1 / (1 + std::exp(-x));
+    case ActivationKind::kTanh:
+      return std::tanh(x);
+    case ActivationKind::kSwish:
+      return x / (1 + std::exp(-x));
+    case ActivationKind::kElu:
+      return x > 0 ? x : a * std::expm1(x);
+    case ActivationKind::kMish:
+      return x * std::tanh(x > 30 ? x : std::log1p(std::exp(x)));
+    case ActivationKind::kHardSwish:
+      return x * std::min(std::max(x + 3, 0.0), 6.0) / 6;
   }
   return x;
 }
@@ -127,7 +142,8 @@ class EpilogueMatcher {
   static int arity(int32_t primitive) {
     if (primitive == TN_EX_INPUT || primitive == TN_EX_CONSTANT) return 0;
     if (primitive == TN_EX_SELECT) return 3;
-    if ((primitive >= TN_EX_NEG && primitive <= TN_EX_RSQRT) || primitive == TN_EX_NOT || primitive == TN_EX_CAST) return 1;
+    if ((primitive >= TN_EX_NEG && primitive <= TN_EX_RSQRT) || primitive == TN_EX_NOT || primitive == TN_EX_CAST)
+      return 1;
     if (primitive >= TN_EX_SIN && primitive <= TN_EX_SIGN) return 1;
     return 2;
   }
@@ -185,11 +201,20 @@ class EpilogueMatcher {
   static int32_t match_binary(const TnExpr& e, int32_t at, EpilogueStep* step) {
     const TnExprInstr& instr = e.instrs[at];
     switch (instr.primitive) {
-      case TN_EX_ADD: step->kind = EpilogueStep::Kind::kAdd; break;
-      case TN_EX_SUB: step->kind = EpilogueStep::Kind::kSub; break;
-      case TN_EX_MUL: step->kind = EpilogueStep::Kind::kMul; break;
-      case TN_EX_DIV: step->kind = EpilogueStep::Kind::kDiv; break;
-      default: return -1;
+      case TN_EX_ADD:
+        step->kind = EpilogueStep::Kind::kAdd;
+        break;
+      case TN_EX_SUB:
+        step->kind = EpilogueStep::Kind::kSub;
+        break;
+      case TN_EX_MUL:
+        step->kind = EpilogueStep::Kind::kMul;
+        break;
+      case TN_EX_DIV:
+        step->kind = EpilogueStep::Kind::kDiv;
+        break;
+      default:
+        return -1;
     }
     const bool commutes = instr.primitive == TN_EX_ADD || instr.primitive == TN_EX_MUL;
     for (int side = 1; side >= (commutes ? 0 : 1); --side) {
@@ -204,7 +229,9 @@ class EpilogueMatcher {
 };
 
 /// The steps of an epilogue, or nothing if it has another form than chains of the above. NULL: no steps.
-inline std::optional<std::vector<EpilogueStep>> match_epilogue(const TnExpr* expr) { return EpilogueMatcher::match(expr); }
+inline std::optional<std::vector<EpilogueStep>> match_epilogue(const TnExpr* expr) {
+  return EpilogueMatcher::match(expr);
+}
 
 /// The epilogue as one activation; nothing if it is more than that.
 inline std::optional<Activation> match_activation(const TnExpr* expr) {

@@ -90,7 +90,9 @@ class GraphView {
                      const std::vector<TnValueId>& inputs) {
     return add_node(op, name, attrs, inputs, 1)[0];
   }
-  void replace(TnValueId old_value, TnValueId new_value) { check_host(api().replace(writable(), old_value, new_value)); }
+  void replace(TnValueId old_value, TnValueId new_value) {
+    check_host(api().replace(writable(), old_value, new_value));
+  }
   void add_output(TnValueId value) { check_host(api().add_output(writable(), value)); }
   void set_metadata(const std::string& key, const std::string& text) {
     check_host(api().set_metadata(writable(), key.c_str(), text.c_str()));

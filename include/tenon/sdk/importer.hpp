@@ -171,8 +171,7 @@ class OpImporter {
   /// Only for these opsets; last 0: no limit.
   OpImporter& opsets(uint32_t first, uint32_t last) { return first_ = first, last_ = last, *this; }
   std::shared_ptr<OpImporterDefinition> definition() const {
-    return std::shared_ptr<OpImporterDefinition>(
-        new OpImporterDefinition(importer_id_, type_, first_, last_, import_));
+    return std::shared_ptr<OpImporterDefinition>(new OpImporterDefinition(importer_id_, type_, first_, last_, import_));
   }
 
  private:

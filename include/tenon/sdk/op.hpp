@@ -166,7 +166,8 @@ inline Op& Op::map(std::function<double(double)> fn) {
     visit_floating(call.output(0).dtype(), [&](auto zero) {
       using T = decltype(zero);
       const T* x = call.input(0).data<T>();
-      call.fill<T>(0, [&](const int64_t*, int64_t linear) { return static_cast<T>(fn(static_cast<double>(x[linear]))); });
+      call.fill<T>(0,
+                   [&](const int64_t*, int64_t linear) { return static_cast<T>(fn(static_cast<double>(x[linear]))); });
     });
   });
 }

@@ -32,7 +32,9 @@ class Init {
     return n < static_cast<int>(init_->num_inputs) && init_->constants_host[n].data != nullptr;
   }
   template <class T>
-  T* persistent() const { return static_cast<T*>(init_->persistent); }
+  T* persistent() const {
+    return static_cast<T*>(init_->persistent);
+  }
   /// Persistent memory holds its contents already and is read-only: pack nothing.
   bool filled() const { return init_->persistent_filled != 0; }
   const TnInit& raw() const { return *init_; }
@@ -50,11 +52,17 @@ class Exec {
   const TnParallel* parallel() const { return static_cast<const TnParallel*>(exec_->parallel); }
   void* stream() const { return exec_->stream; }
   template <class T>
-  T* workspace() const { return static_cast<T*>(exec_->workspace); }
+  T* workspace() const {
+    return static_cast<T*>(exec_->workspace);
+  }
   template <class T>
-  T* context_host() const { return static_cast<T*>(exec_->context_host); }
+  T* context_host() const {
+    return static_cast<T*>(exec_->context_host);
+  }
   template <class T>
-  T* context_device() const { return static_cast<T*>(exec_->context_device); }
+  T* context_device() const {
+    return static_cast<T*>(exec_->context_device);
+  }
   const TnExec& raw() const { return *exec_; }
 
  private:

@@ -1,5 +1,5 @@
-/// What an op is asked: shapes (Infer), plain evaluation (Reference), random inputs (Generate). Views of call arguments,
-/// valid during the call.
+/// What an op is asked: shapes (Infer), plain evaluation (Reference), random inputs (Generate). Views of call
+/// arguments, valid during the call.
 #ifndef TENON_SDK_QUESTIONS_HPP
 #define TENON_SDK_QUESTIONS_HPP
 
@@ -74,9 +74,8 @@ class Reference {
   template <class T, class Value>
   void fill(int n, Value&& value) const {
     T* out = output(n).data<T>();
-    for_each_in_box(call_->outputs[n].dims, box(n), [&](const int64_t* index, int64_t linear, int64_t packed) {
-      out[packed] = value(index, linear);
-    });
+    for_each_in_box(call_->outputs[n].dims, box(n),
+                    [&](const int64_t* index, int64_t linear, int64_t packed) { out[packed] = value(index, linear); });
   }
 
  private:

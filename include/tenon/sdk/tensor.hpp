@@ -63,8 +63,8 @@ inline void row_strides(const TnDims& dims, int64_t* strides) {
 /// `axis` in [-rank, rank) as one in [0, rank); Invalid otherwise, naming attribute, expected and found.
 inline int normalize_axis(int64_t axis, int rank, const char* attribute = "axis") {
   if (axis < -rank || axis >= rank) {
-    throw Invalid(text("attribute '", attribute, "': expected ", -rank, " to ", rank - 1, " for rank ", rank,
-                       ", found ", axis));
+    throw Invalid(
+        text("attribute '", attribute, "': expected ", -rank, " to ", rank - 1, " for rank ", rank, ", found ", axis));
   }
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }

@@ -185,8 +185,8 @@ bool OpTester::evaluate(HostArray* output, const TnBox& box) {
   output->bytes.assign(static_cast<size_t>(elements * dtype_size(output->dtype)), '\x7f');
   const TnTensor result = output->tensor();
   TnAttrs* attrs = host_.make_attrs(*op_, attrs_);
-  const TnReference call = {TN_HEADER(TnReference), static_cast<uint32_t>(tensors.size()), 1, 0, attrs,
-                            tensors.data(), &result, &box};
+  const TnReference call = {
+      TN_HEADER(TnReference), static_cast<uint32_t>(tensors.size()), 1, 0, attrs, tensors.data(), &result, &box};
   const TnStatus status = op_->reference(host_.host(), op_, &call);
   host_.host()->attrs->destroy(attrs);
   EXPECT_EQ(status, TN_OK) << op_id_ << ": " << host_.take_failure();
@@ -298,9 +298,10 @@ void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std
   const TnHost* host = host_.host();
   bool asked = !kernel.supports || kernel.supports(host, &kernel, &site) == TN_OK;
   if (asked && epilogue_) {
-    const auto* iface = kernel.get_interface
-                            ? static_cast<const TnKernelEpilogue*>(kernel.get_interface(&kernel, TN_IFACE_KERNEL_EPILOGUE))
-                            : nullptr;
+    const auto* iface =
+        kernel.get_interface
+            ? static_cast<const TnKernelEpilogue*>(kernel.get_interface(&kernel, TN_IFACE_KERNEL_EPILOGUE))
+            : nullptr;
     asked = iface && iface->accepts(host, &kernel, &site) == TN_OK;
   }
   if (!asked) declined_[kernel.name] = host_.take_failure();
@@ -339,13 +340,16 @@ void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std
       struct Collected {
         std::vector<std::pair<std::string, uint64_t>> tactics;
       } collected;
-      TnTacticSink sink = {TN_HEADER(TnTacticSink), &collected, [](TnTacticSink* self, const TnTactic* tactic) {
-                             static_cast<Collected*>(self->context)->tactics.emplace_back(tactic->params, tactic->workspace);
-                             return static_cast<TnStatus>(TN_OK);
-                           }};
+      TnTacticSink sink = {
+          TN_HEADER(TnTacticSink), &collected, [](TnTacticSink* self, const TnTactic* tactic) {
+            static_cast<Collected*>(self->context)->tactics.emplace_back(tactic->params, tactic->workspace);
+            return static_cast<TnStatus>(TN_OK);
+          }};
       TnStatus status = TN_OK;
-      if (kernel.tactics) status = kernel.tactics(host, &kernel, &site, &combo, &sink);
-      else collected.tactics.emplace_back("", 0);
+      if (kernel.tactics)
+        status = kernel.tactics(host, &kernel, &site, &combo, &sink);
+      else
+        collected.tactics.emplace_back("", 0);
       if (status != TN_OK) {
         EXPECT_EQ(status, TN_DECLINED) << kernel.name;
         declined_[kernel.name] = host_.take_failure();
@@ -368,8 +372,9 @@ void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const HostArra
   const TnHost* host = host_.host();
   const TnKernel& kernel = *job.kernel;
   const Combo combo(job.combo);
-  const std::string where = sdk::text(kernel.name, " \"", tactic.params, "\" ", to_text(expected.dims), " output format ",
-                                      int{combo.output(0).format.kind}, "/", channel_block(combo.output(0).format));
+  const std::string where =
+      sdk::text(kernel.name, " \"", tactic.params, "\" ", to_text(expected.dims), " output format ",
+                int{combo.output(0).format.kind}, "/", channel_block(combo.output(0).format));
   const TnConfig config = {TN_HEADER(TnConfig), kernel.revision, job.site, job.combo, &tactic};
   TnInst* inst = nullptr;
   if (kernel.configure(host, &kernel, &config, &inst) != TN_OK) {

@@ -1,5 +1,5 @@
-// OpTester: one op on one set of inputs. Compares the op's reference with values that the test gives, asks the reference
-// for parts of its output, and compares every tactic of every loaded kernel with the reference.
+// OpTester: one op on one set of inputs. Compares the op's reference with values that the test gives, asks the
+// reference for parts of its output, and compares every tactic of every loaded kernel with the reference.
 //
 //   OpTester(host, "tenon.relu/1").input({3}, {-1, 0, 2}).expect({3}, {0, 0, 2}).expect_kernels();
 #ifndef TENON_PLUGINS_COMMON_TESTING_OP_TESTER_H_

@@ -51,13 +51,20 @@ std::vector<T> parse_list(std::string text) {
 
 AttrValue parse(int32_t type, const std::string& text) {
   switch (type) {
-    case TN_ATTR_I64: return int64_t{std::stoll(text)};
-    case TN_ATTR_F64: return std::stod(text);
-    case TN_ATTR_I64S: return parse_list<int64_t>(text);
-    case TN_ATTR_F64S: return parse_list<double>(text);
-    case TN_ATTR_STRS: return parse_list<std::string>(text);
-    case TN_ATTR_DTYPE: return DType{std::stoi(text)};
-    default: return text;
+    case TN_ATTR_I64:
+      return int64_t{std::stoll(text)};
+    case TN_ATTR_F64:
+      return std::stod(text);
+    case TN_ATTR_I64S:
+      return parse_list<int64_t>(text);
+    case TN_ATTR_F64S:
+      return parse_list<double>(text);
+    case TN_ATTR_STRS:
+      return parse_list<std::string>(text);
+    case TN_ATTR_DTYPE:
+      return DType{std::stoi(text)};
+    default:
+      return text;
   }
 }
 
