@@ -5,8 +5,8 @@
 //   need 64 bytes. Inputs must not overlap outputs.
 // - `isa` must not exceed detect_isa(), and must be the same in the pack, size and compute calls of one product.
 // - Each element of C is one sum in order of k with one accumulator (fused multiply-add where the set has it; C itself
-//   holds the partial sum between blocks of kc), so results depend on isa and kc alone: not on thread count, algorithm
-//   of packing, or position in the matrix.
+//   holds the partial sum between blocks of kc), so results depend on isa alone: not on thread count, tactic, packing,
+//   or position in the matrix.
 // - m, n or k of 0 is fine: with k = 0 the product is 0 and bias, residual and epilogue still apply.
 #ifndef TENON_KERNELS_CPU_GEMM_H_
 #define TENON_KERNELS_CPU_GEMM_H_
@@ -75,7 +75,7 @@ void gemm_direct(const GemmShape& shape, const float* a, const float* b, const G
                  const Parallel& parallel, Isa isa) noexcept;
 
 // --- B packed once (constant weights on the right). In the compute call shape.ldb and trans_b are ignored; A is read
-// in place when it is not transposed, and packed block by block when it is.
+// in place, or packed block by block in the workspace where that pays.
 size_t gemm_packed_b_bytes(int64_t k, int64_t n, Isa isa) noexcept;
 void gemm_pack_b(const GemmShape& shape, const float* b, void* packed, const Parallel& parallel, Isa isa) noexcept;
 size_t gemm_prepacked_b_workspace_bytes(const GemmShape& shape, const GemmTactic& tactic, int threads,

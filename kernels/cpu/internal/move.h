@@ -49,7 +49,7 @@ void transpose_matrix(int64_t rows, int64_t columns, const T* from, int64_t from
     for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
       const int64_t i1 = std::min(i0 + kTile, rows);
       if constexpr (std::is_same_v<T, uint32_t>) {
-        if (i1 - i0 == kTile && j1 - j0 == kTile) {
+        if ((i1 - i0) % 4 == 0 && (j1 - j0) % 4 == 0) {
           for (int64_t j = j0; j < j1; j += 4) {
             for (int64_t i = i0; i < i1; i += 4) {
               transpose_4x4(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
