@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "tools/tenon/common.h"
+
+namespace tenon::cli {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+double since_ms(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+std::size_t bytes_of(const TensorInfo& info) {
+  std::size_t bytes = 8;  // enough for any dtype
+  for (const std::int64_t size : info.dims) bytes *= static_cast<std::size_t>(size);
+  return bytes;
+}
+
+/// A context with memory of its own for all inputs and outputs. Inputs hold normal numbers.
+struct Lane {
+  ExecutionContext context;
+  std::vector<std::vector<std::uint8_t>> memory;
+
+  explicit Lane(const Engine& engine) : context(check(ExecutionContext::create(engine))) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    const auto bind = [&](const std::vector<TensorInfo>& tensors, bool fill) {
+      for (const TensorInfo& info : tensors) {
+        memory.emplace_back(bytes_of(info));
+        float* values = reinterpret_cast<float*>(memory.back().data());
+        if (fill && info.dtype == TN_F32) std::generate_n(values, memory.back().size() / 8, [&] { return normal(random); });
+        check(context.set_tensor(info.name, memory.back().data()));
+      }
+    };
+    bind(engine.inputs(), true);
+    bind(engine.outputs(), false);
+  }
+};
+
+struct Bench {
+  ModelOptions model;
+  int iterations = 0, streams = 1;
+  double duration = 3;
+  bool no_graph = false, profile = false;
+  std::string json_file;
+
+  std::vector<double> measure(Lane* lane) const {
+    for (Clock::time_point start = Clock::now(); since_ms(start) < 300;) check(lane->context.execute());
+    std::vector<double> times;
+    const Clock::time_point begin = Clock::now();
+    while (iterations > 0 ? static_cast<int>(times.size()) < iterations : since_ms(begin) < duration * 1000) {
+      const Clock::time_point start = Clock::now();
+      check(lane->context.execute());
+      times.push_back(since_ms(start));
+    }
+    return times;
+  }
+
+  json layers(Lane* lane) const {
+    constexpr int kRounds = 20;
+    std::vector<std::string> names;
+    std::map<std::string, std::vector<double>> times;
+    for (int round = 0; round < kRounds; ++round) {
+      for (const json& layer : json::parse(check(lane->context.profile()))) {
+        if (round == 0) names.push_back(layer["name"]);
+        times[layer["name"]].push_back(layer["ms"]);
+      }
+    }
+    json result = json::array();
+    for (const std::string& name : names) {
+      std::vector<double>& all = times[name];
+      std::nth_element(all.begin(), all.begin() + kRounds / 2, all.end());
+      result.push_back({{"name", name}, {"ms", all[kRounds / 2]}});
+    }
+    return result;
+  }
+
+  void run() const {
+    const Library library = open_library(model.plugins, model.verbose);
+    const Engine engine = open_engine(library, model);
+    std::vector<std::unique_ptr<Lane>> lanes;
+    for (int i = 0; i < streams; ++i) lanes.push_back(std::make_unique<Lane>(engine));
+    std::vector<std::vector<double>> times(lanes.size());
+    std::vector<std::string> failures(lanes.size());
+    const Clock::time_point begin = Clock::now();
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          times[i] = measure(lanes[i].get());
+        } catch (const std::exception& error) {
+          failures[i] = error.what();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const double wall_s = std::max(1e-9, since_ms(begin) / 1000 - 0.3);  // less the warm-up
+    for (const std::string& failure : failures) {
+      if (!failure.empty()) throw WorkError(failure);
+    }
+    std::vector<double> all;
+    for (const std::vector<double>& lane : times) all.insert(all.end(), lane.begin(), lane.end());
+    std::sort(all.begin(), all.end());
+    const auto quantile = [&](double q) { return all[static_cast<std::size_t>(q * static_cast<double>(all.size() - 1))]; };
+    const std::vector<TensorInfo> inputs = engine.inputs();
+    const std::int64_t batch = inputs.empty() || inputs[0].dims.empty() ? 1 : inputs[0].dims[0];
+    const double throughput = static_cast<double>(all.size()) * static_cast<double>(batch) / wall_s;
+    json report = {{"latency_ms", {{"min", all.front()}, {"median", quantile(0.5)}, {"p90", quantile(0.9)}, {"p99", quantile(0.99)}}},
+                   {"throughput_per_s", throughput},
+                   {"batch", batch},
+                   {"iterations", all.size()},
+                   {"streams", streams},
+                   {"device", engine.device()}};
+    if (profile) report["layers"] = layers(lanes[0].get());
+    if (!json_file.empty()) write_json(json_file, report);
+    if (json_file == "-") return;
+    std::printf("%s: %zu runs of batch %lld, latency min %s, median %s, p90 %s, p99 %s ms, %.1f a second\n", engine.device().c_str(),
+                all.size(), static_cast<long long>(batch), ms_text(all.front()).c_str(), ms_text(quantile(0.5)).c_str(),
+                ms_text(quantile(0.9)).c_str(), ms_text(quantile(0.99)).c_str(), throughput);
+    if (profile) {
+      std::vector<std::vector<std::string>> rows = {{"ms", "layer"}};
+      for (const json& layer : report["layers"]) rows.push_back({ms_text(layer["ms"]), layer["name"]});
+      std::fputs(table(rows).c_str(), stdout);
+    }
+  }
+};
+
+}  // namespace
+
+void add_bench(CLI::App* app) {
+  auto command = std::make_shared<Bench>();
+  CLI::App* sub = app->add_subcommand("bench", "warm up and measure");
+  command->model.add_to(sub, "E.tenon, MODEL or PIPELINE.yaml");
+  sub->add_option("--iterations", command->iterations, "runs to measure")->check(CLI::PositiveNumber);
+  sub->add_option("--duration", command->duration, "seconds to measure (default 3)")->check(CLI::PositiveNumber);
+  sub->add_option("--streams", command->streams, "contexts that run at once, each in a thread of its own")->check(CLI::PositiveNumber);
+  sub->add_flag("--no-graph", command->no_graph, "launch layer by layer; without effect on the CPU");
+  sub->add_flag("--profile", command->profile, "time each layer");
+  sub->add_option("--json", command->json_file, "figures as JSON, to a file or - for stdout");
+  sub->callback([command] { command->run(); });
+}
+
+}  // namespace tenon::cli
