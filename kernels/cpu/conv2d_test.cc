@@ -106,6 +106,8 @@ Problem make_problem(const Case& test) {
 int check(const Case& test) {
   const Conv2dGeometry& g = test.g;
   const Problem p = make_problem(test);
+  const Guarded weights(p.weights);
+  const Guarded bias(p.bias);
   int runs = 0;
   for (const Isa isa : available_isas()) {
     for (const auto algorithm : {Conv2dAlgorithm::kGemm1x1, Conv2dAlgorithm::kIm2col, Conv2dAlgorithm::kDirect,
@@ -118,11 +120,11 @@ int check(const Case& test) {
           config.output_layout = out;
           config.isa = isa;
           if (!conv2d_supports(g, config)) continue;
-          const auto input = arrange(p.input, in, g.n, g.c, g.h, g.w);
-          const auto residual = arrange(p.residual, out, g.n, g.k, g.oh, g.ow);
+          const Guarded input(arrange(p.input, in, g.n, g.c, g.h, g.w));
+          const Guarded residual(arrange(p.residual, out, g.n, g.k, g.oh, g.ow));
           const auto expected = arrange(p.expected, out, g.n, g.k, g.oh, g.ow);
           Buffer packed(conv2d_packed_bytes(g, config));
-          conv2d_pack_weights(g, config, p.weights.data(), packed.data());
+          conv2d_pack_weights(g, config, weights.data(), packed.data());
           std::vector<float> first;
           for (const int threads : {1, 2, 3}) {
             SCOPED_TRACE(testing::Message()
@@ -137,7 +139,7 @@ int check(const Case& test) {
             Conv2dBuffers buffers;
             buffers.input = input.data();
             buffers.packed_weights = packed.data();
-            buffers.bias = test.bias ? p.bias.data() : nullptr;
+            buffers.bias = test.bias ? bias.data() : nullptr;
             buffers.residual = test.residual ? residual.data() : nullptr;
             buffers.output = output.data();
             buffers.workspace = workspace.data();

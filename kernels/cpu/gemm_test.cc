@@ -33,10 +33,10 @@ void check(const Case& c, Route route, const GemmTactic& tactic, int threads, Is
   shape.lda += c.pad;
   shape.ldb += c.pad;
   shape.ldc += c.pad;
-  const auto a = random_floats((c.trans_a ? c.k : c.m) * shape.lda, 1);
-  const auto b = random_floats((c.trans_b ? c.n : c.k) * shape.ldb, 2);
-  const auto bias = random_floats(std::max(c.m, c.n), 3);
-  const auto residual = random_floats(c.m * shape.ldc, 4);
+  const Guarded a(random_floats((c.trans_a ? c.k : c.m) * shape.lda, 1));
+  const Guarded b(random_floats((c.trans_b ? c.n : c.k) * shape.ldb, 2));
+  const Guarded bias(random_floats(std::max(c.m, c.n), 3));
+  const Guarded residual(random_floats(c.m * shape.ldc, 4));
   Buffer result(c.m * shape.ldc * sizeof(float), 4);
   GemmOutput output;
   output.c = result.data();

@@ -98,8 +98,9 @@ TEST(Pointwise, UnaryLimitsNanAndEveryLength) {
       std::vector<float> whole(40);
       pointwise_unary(c.kind, c.alpha, c.beta, 40, x.data(), whole.data(), {}, isa);
       for (int64_t count = 0; count <= 40; ++count) {
+        const Guarded start(std::vector<float>(x.begin(), x.begin() + count));
         Buffer part(count * sizeof(float), 4);
-        pointwise_unary(c.kind, c.alpha, c.beta, count, x.data(), part.data(), {}, isa);
+        pointwise_unary(c.kind, c.alpha, c.beta, count, start.data(), part.data(), {}, isa);
         EXPECT_TRUE(part.intact());
         EXPECT_EQ(std::memcmp(part.data(), whole.data(), count * sizeof(float)), 0);
       }
@@ -144,8 +145,8 @@ int64_t volume(const std::vector<int64_t>& dims) {
 void check_binary(const std::vector<int64_t>& a_dims, const std::vector<int64_t>& b_dims) {
   BroadcastShape shape;
   ASSERT_TRUE(broadcast_shape(a_dims.size(), a_dims.data(), b_dims.size(), b_dims.data(), &shape));
-  const auto a = random_floats(volume(a_dims), 1, 0.5f, 2);
-  const auto b = random_floats(volume(b_dims), 2, 0.5f, 2);
+  const Guarded a(random_floats(volume(a_dims), 1, 0.5f, 2));
+  const Guarded b(random_floats(volume(b_dims), 2, 0.5f, 2));
   const std::vector<int64_t> dims(shape.dims, shape.dims + shape.rank);
   for (int kind = 0; kind < 6; ++kind) {
     std::vector<double> expected;

@@ -69,6 +69,7 @@ void check(const PoolGeometry& g) {
           }
         }
       }
+      const Guarded guarded(input);
       for (const Isa isa : available_isas()) {
         for (const int threads : {1, 2, 3}) {
           SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind) << " layout " << static_cast<int>(layout)
@@ -76,7 +77,7 @@ void check(const PoolGeometry& g) {
                                           << g.stride_h << " pad " << g.pad_top);
           Buffer workspace(pool_workspace_bytes(g, layout, threads, isa));
           Buffer output(expected.size() * sizeof(float), 4);
-          pool(kind, g, layout, input.data(), output.data(), workspace.data(), make_parallel(threads), isa);
+          pool(kind, g, layout, guarded.data(), output.data(), workspace.data(), make_parallel(threads), isa);
           EXPECT_TRUE(workspace.intact() && output.intact());
           EXPECT_EQ(count_mismatches(output.data(), expected, kind == PoolKind::kMax ? 0 : 2e-6), 0);
           if (testing::Test::HasFailure()) return;
@@ -162,7 +163,7 @@ TEST(Pool, GlobalAverage) {
   for (const int64_t c : {1, 5, 16, 100}) {
     for (const int64_t size : {1, 7, 13}) {
       for (const Layout layout : kLayouts) {
-        const auto input = random_floats(layout_elements(layout, 2, c, size, size + 1), 9);
+        const Guarded input(random_floats(layout_elements(layout, 2, c, size, size + 1), 9));
         std::vector<double> expected(layout_elements(layout, 2, c, 1, 1), 0.0);
         for (int64_t n = 0; n < 2; ++n) {
           for (int64_t i = 0; i < c; ++i) {

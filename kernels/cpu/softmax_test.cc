@@ -9,6 +9,7 @@ namespace {
 
 void check(int64_t outer, int64_t axis, int64_t inner, float lo, float hi) {
   const auto x = random_floats(outer * axis * inner, 3, lo, hi);
+  const Guarded guarded(x);
   for (const SoftmaxKind kind : {SoftmaxKind::kSoftmax, SoftmaxKind::kLogSoftmax}) {
     std::vector<double> expected(x.size());
     for (int64_t o = 0; o < outer; ++o) {
@@ -28,7 +29,7 @@ void check(int64_t outer, int64_t axis, int64_t inner, float lo, float hi) {
       for (const int threads : {1, 2, 3}) {
         SCOPED_TRACE(testing::Message() << outer << "," << axis << "," << inner << " " << isa_name(isa));
         Buffer y(x.size() * sizeof(float), 4);
-        softmax(kind, outer, axis, inner, x.data(), y.data(), make_parallel(threads), isa);
+        softmax(kind, outer, axis, inner, guarded.data(), y.data(), make_parallel(threads), isa);
         EXPECT_TRUE(y.intact());
         EXPECT_EQ(count_mismatches(y.data(), expected, 2e-6), 0);
         std::vector<float> in_place = x;

@@ -3,10 +3,13 @@
 #define TENON_KERNELS_CPU_TEST_UTIL_H_
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -73,6 +76,34 @@ class Buffer {
   size_t bytes_;
   std::vector<unsigned char> storage_;
   unsigned char* begin_;
+};
+
+// A read-only copy that ends where an unreadable page begins, so that reading one byte too far crashes the test.
+class Guarded {
+ public:
+  explicit Guarded(const std::vector<float>& values) {
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t bytes = values.size() * sizeof(float);
+    const size_t used = (bytes + page - 1) / page * page;
+    mapped_ = used + page;
+    void* memory = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    memory_ = static_cast<unsigned char*>(memory);
+    data_ = memory_ + used - bytes;
+    if (bytes != 0) std::memcpy(data_, values.data(), bytes);
+    if (used != 0) mprotect(memory_, used, PROT_READ);
+    mprotect(memory_ + used, page, PROT_NONE);
+  }
+  ~Guarded() { munmap(memory_, mapped_); }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  const float* data() const { return reinterpret_cast<const float*>(data_); }
+  float operator[](int64_t i) const { return data()[i]; }
+
+ private:
+  size_t mapped_;
+  unsigned char* memory_;
+  unsigned char* data_;
 };
 
 inline std::vector<float> random_floats(int64_t count, uint32_t seed, float lo = -1.0f, float hi = 1.0f) {
