@@ -11,10 +11,18 @@ function(tenon_add_plugin name)
     set(arg_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
     if(TENON_PLUGIN_OUTPUT_DIRECTORY)
       set(arg_OUTPUT_DIRECTORY ${TENON_PLUGIN_OUTPUT_DIRECTORY})
+      set_property(GLOBAL APPEND PROPERTY TENON_PLUGIN_TARGETS ${name})  # what Tenon installs
     endif()
   endif()
   add_library(${name} MODULE ${arg_SOURCES})
-  target_compile_features(${name} PRIVATE c_std_11 cxx_std_17)
+  # A project may have enabled only one of the languages.
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  if("C" IN_LIST languages)
+    target_compile_features(${name} PRIVATE c_std_11)
+  endif()
+  if("CXX" IN_LIST languages)
+    target_compile_features(${name} PRIVATE cxx_std_17)
+  endif()
   set_target_properties(${name} PROPERTIES
     PREFIX "" SUFFIX ".tnp.so" LIBRARY_OUTPUT_DIRECTORY ${arg_OUTPUT_DIRECTORY}
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

@@ -1,0 +1,13 @@
+# Copies the installation at PREFIX to MOVED and asks the program there for its plugins.
+file(REMOVE_RECURSE ${MOVED})
+file(COPY ${PREFIX}/ DESTINATION ${MOVED})
+unset(ENV{TENON_PLUGIN_PATH})
+unset(ENV{LD_LIBRARY_PATH})
+execute_process(COMMAND ${MOVED}/bin/tenon plugin list OUTPUT_VARIABLE output ERROR_VARIABLE errors RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "tenon plugin list: exit status ${status}, expected 0\n${errors}")
+endif()
+if(NOT output MATCHES "tenon.matmul" OR NOT output MATCHES "${MOVED}/lib/tenon/plugins")
+  message(FATAL_ERROR "tenon plugin list: expected tenon.matmul and ${MOVED}/lib/tenon/plugins, found\n${output}")
+endif()
+file(REMOVE_RECURSE ${MOVED})
