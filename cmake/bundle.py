@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Packs a built tree so that it runs from any folder of another x86-64 Linux.
+
+    bundle.py BUILD BUNDLE       fills the folder BUNDLE and writes BUNDLE.tar.gz
+
+Holds the programs, libtenon and the plugins as they are installed, the test programs that find everything through
+TENON_SOURCE_DIR and TENON_BUILD_DIR (those with a label of TEST_LABELS), their libraries except the C library's and
+CUDA's, the models and configurations, and run-tests.sh.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TEST_LABELS = {"plugins", "kernels", "gpu"}
+MODEL_FOLDERS = ["configs", "models"]
+LIMIT = 48 << 20  # bytes of the archive
+
+# Part of every Linux (the C library), or of the CUDA installation of the machine that runs the bundle.
+NOT_BUNDLED = re.compile(
+    r"^(ld-linux|libc\.so|libm\.so|libdl\.so|libpthread\.so|librt\.so|libresolv\.so|"
+    r"libcuda|libcublas|libcudnn|libnvrtc|libnvJitLink|libnvidia)"
+)
+
+RUN_TESTS = """#!/bin/sh
+# Runs the bundled tests; prints the names of those that failed. Arguments: names of tests, or none for all.
+cd "$(dirname "$0")" || exit 1
+export TENON_SOURCE_DIR="$PWD" TENON_BUILD_DIR="$PWD" LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+failed=""
+[ $# -gt 0 ] || set -- $(cat tests/list.txt)
+for test in "$@"; do
+  echo "== $test"
+  "tests/$test" || failed="$failed $test"
+done
+[ -z "$failed" ] || { echo "failed:$failed"; exit 1; }
+echo "$# tests passed"
+"""
+
+
+def libraries_of(file):
+    """{name: path} of the shared libraries that a file loads."""
+    done = subprocess.run(["ldd", file], capture_output=True, text=True, check=False)
+    missing = [line.split()[0] for line in done.stdout.splitlines() if line.endswith("not found")]
+    missing = [name for name in missing if not NOT_BUNDLED.match(name)]
+    if missing:
+        sys.exit(f"bundle.py: {file} needs {', '.join(missing)}, which ldd does not find")
+    return {m[1]: m[2] for m in re.finditer(r"(\S+) => (/\S+)", done.stdout) if not NOT_BUNDLED.match(m[1])}
+
+
+def bundled_tests(build):
+    """[(name, program)] of the tests to pack."""
+    shown = subprocess.run(
+        ["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True
+    )
+    found = []
+    for test in json.loads(shown.stdout)["tests"]:
+        labels = {label for entry in test["properties"] if entry["name"] == "LABELS" for label in entry["value"]}
+        if labels & TEST_LABELS and len(test.get("command", [])) == 1:
+            found.append((test["name"], pathlib.Path(test["command"][0])))
+    return sorted(found)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit("usage: bundle.py BUILD BUNDLE")
+    build, bundle = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
+    shutil.rmtree(bundle, ignore_errors=True)
+    subprocess.run(
+        ["cmake", "--install", build, "--prefix", bundle, "--component", "runtime"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    shutil.rmtree(bundle / "lib" / "cmake")
+    (bundle / "tests").mkdir()
+    tests = bundled_tests(build)
+    for name, program in tests:
+        shutil.copy2(program, bundle / "tests" / name)
+    (bundle / "tests" / "list.txt").write_text("".join(name + "\n" for name, _ in tests), encoding="utf-8")
+    for folder in MODEL_FOLDERS:
+        if (ROOT / folder).is_dir():
+            shutil.copytree(ROOT / folder, bundle / folder)
+
+    binaries = [file for file in bundle.rglob("*") if file.is_file() and file.open("rb").read(4) == b"\x7fELF"]
+    libraries = {}
+    for file in binaries:
+        libraries.update(libraries_of(file))
+    for name, path in sorted(libraries.items()):
+        if not (bundle / "lib" / name).exists():
+            shutil.copy2(os.path.realpath(path), bundle / "lib" / name)
+            binaries.append(bundle / "lib" / name)
+    subprocess.run(["strip", "--strip-unneeded", *binaries], check=True)
+    runner = bundle / "run-tests.sh"
+    runner.write_text(RUN_TESTS, encoding="utf-8")
+    runner.chmod(0o755)
+
+    archive = bundle.with_name(bundle.name + ".tar.gz")
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(bundle, bundle.name)
+    size = archive.stat().st_size
+    print(f"{archive}: {size / (1 << 20):.1f} MiB, {len(tests)} tests, {len(libraries)} libraries")
+    if size > LIMIT:
+        sys.exit(f"bundle.py: {archive.name} is larger than {LIMIT >> 20} MiB")
+
+
+if __name__ == "__main__":
+    main()
