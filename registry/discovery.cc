@@ -1,4 +1,5 @@
 // Where plugins are looked for.
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>

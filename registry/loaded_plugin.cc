@@ -7,9 +7,13 @@
 #include <sstream>
 #include <utility>
 
+#include <tenon/plugin/ext/ids.h>
+#include <tenon/plugin/ext/op_importers.h>
+
 #include "core/base/failure.h"
 #include "core/graph/attributes.h"
 #include "core/graph/graph.h"
+#include "registry/registry.h"
 #include "registry/validate.h"
 
 namespace tenon {
@@ -127,8 +131,40 @@ void* LoadedPlugin::allocate(const TnHost*, std::uint64_t bytes, std::uint64_t a
 
 void LoadedPlugin::release(const TnHost*, void* memory) { std::free(memory); }
 
-// The CPU pool is reached through TnExec.parallel; this host has no other interface of its own.
-const void* LoadedPlugin::get_interface(const TnHost*, const char*) { return nullptr; }
+// The CPU pool is reached through TnExec.parallel.
+const void* LoadedPlugin::get_interface(const TnHost*, const char* id) {
+  static constexpr TnOpImporterSource op_importers = {TN_HEADER(TnOpImporterSource), 0, find_op_importer,
+                                                      release_op_importer};
+  return id != nullptr && std::string_view(id) == TN_IFACE_OP_IMPORTERS ? &op_importers : nullptr;
+}
+
+const TnOpImporter* LoadedPlugin::find_op_importer(const TnHost* host, const char* importer_id, const char* type,
+                                                   std::uint32_t opset, const TnHost** owner) {
+  try {
+    LoadedPlugin& self = from(host);
+    const std::shared_ptr<const Registry> registry = self.registry_.lock();
+    if (registry == nullptr || importer_id == nullptr || type == nullptr) return nullptr;
+    OpImporterRef found = registry->find_op_importer(importer_id, type, opset);
+    if (!found) return nullptr;
+    if (owner != nullptr) *owner = found.host;
+    const std::lock_guard lock(self.found_mutex_);
+    self.found_.emplace(found.importer, std::move(found.library));
+    return found.importer;
+  } catch (const std::bad_alloc&) {
+    record_failure(TN_NOMEM, "find", "out of memory");
+    return nullptr;
+  }
+}
+
+void LoadedPlugin::release_op_importer(const TnHost* host, const TnOpImporter* importer) {
+  LoadedPlugin& self = from(host);
+  std::shared_ptr<const void> last;  // may unload the plugin, so it goes after the lock
+  const std::lock_guard lock(self.found_mutex_);
+  const auto found = self.found_.find(importer);
+  if (found == self.found_.end()) return;
+  last = std::move(found->second);
+  self.found_.erase(found);
+}
 
 Status LoadedPlugin::claim(Claim claim) {
   for (const Claim& own : claims_) {

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,6 +25,8 @@
 #include "registry/plugin_library.h"
 
 namespace tenon {
+
+class Registry;
 
 /// Held around every load and unload in the process: static data of a library is shared by all registries, and the ABI
 /// promises plugins one thread at a time. Recursive, since undoing a failed load may close a library.
@@ -63,6 +66,8 @@ class LoadedPlugin {
   LoadedPlugin(const LoadedPlugin&) = delete;
   LoadedPlugin& operator=(const LoadedPlugin&) = delete;
 
+  /// Where the plugin finds the op importers of others; without it, it finds none. REQUIRES: before load.
+  void set_registry(std::weak_ptr<const Registry> registry) { registry_ = std::move(registry); }
   /// Lets the plugin register what it has. Fails with the first registration that was refused (kInvalid, kConflict),
   /// even if the plugin went on regardless, otherwise with kInternal and the plugin's reason. REQUIRES: called once,
   /// with load_gate held.
@@ -97,6 +102,9 @@ class LoadedPlugin {
   static void* TN_CALL allocate(const TnHost* host, std::uint64_t bytes, std::uint64_t align);
   static void TN_CALL release(const TnHost* host, void* memory);
   static const void* TN_CALL get_interface(const TnHost* host, const char* id);
+  static const TnOpImporter* TN_CALL find_op_importer(const TnHost* host, const char* importer_id, const char* type,
+                                                      std::uint32_t opset, const TnHost** owner);
+  static void TN_CALL release_op_importer(const TnHost* host, const TnOpImporter* importer);
   static TnStatus TN_CALL register_op(const TnHost* host, const TnOp* op);
   static TnStatus TN_CALL register_kernel(const TnHost* host, const TnKernel* kernel);
   static TnStatus TN_CALL register_fusion(const TnHost* host, const TnFusion* fusion);
@@ -118,6 +126,11 @@ class LoadedPlugin {
   std::vector<const TnImporter*> importers_;
   std::vector<const TnOpImporter*> op_importers_;
   std::vector<Claim> claims_;
+
+  std::weak_ptr<const Registry> registry_;
+  std::mutex found_mutex_;
+  /// What find_op_importer gave and nobody has released, with what keeps it loaded.
+  std::multimap<const TnOpImporter*, std::shared_ptr<const void>> found_;
 
   std::atomic<std::thread::id> loading_thread_{};  ///< the thread inside load, none otherwise
   const ClaimCheck* is_free_ = nullptr;            ///< set inside load

@@ -192,7 +192,9 @@ Status Registry::load(const fs::path& path) {
   std::unique_lock gate(load_gate().mutex);
   if (const std::optional<Status> known = impl_->load_known(file.build_id, gate)) return *known;
   TENON_ASSIGN(PluginLibrary library, PluginLibrary::open(file));
-  return impl_->admit(std::make_shared<LoadedPlugin>(std::move(library), impl_->logger));
+  const PluginPtr loaded = std::make_shared<LoadedPlugin>(std::move(library), impl_->logger);
+  loaded->set_registry(weak_from_this());
+  return impl_->admit(loaded);
 }
 
 Status Registry::add_linked(const TnPlugin* plugin) {
@@ -200,6 +202,7 @@ Status Registry::add_linked(const TnPlugin* plugin) {
   TENON_RETURN_IF_ERROR(check_plugin(plugin, "plugin linked into the program"));
   std::unique_lock gate(load_gate().mutex);
   const PluginPtr loaded = std::make_shared<LoadedPlugin>(*plugin, impl_->logger);
+  loaded->set_registry(weak_from_this());
   if (const std::optional<Status> known = impl_->load_known(loaded->identity(), gate)) return *known;
   return impl_->admit(loaded);
 }
