@@ -7,6 +7,7 @@
 #include "ext/epilogue.h"
 #include "ext/expression.h"
 #include "ext/ids.h"
+#include "ext/op_importers.h"
 #include "ext/parallel.h"
 #include "fusion.h"
 #include "graph.h"
