@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <tenon/plugin/ext/ids.h>
+#include <tenon/plugin/ext/op_importers.h>
 
 #include "core/base/failure.h"
 #include "registry/registry.h"
@@ -186,6 +187,37 @@ TEST_F(RegistryHostTest, UnloadIsNotCalledAfterALoadThatFailed) {
 const TnOpImporter kOld = make_op_importer(1, 15);
 const TnOpImporter kNew = make_op_importer(16, 0);
 const TnOpImporter kOverlapping = make_op_importer(10, 20);
+
+// What an importer sees of the op importers of other plugins, and that they stay loaded while it uses one.
+TEST_F(RegistryHostTest, ImportersFindOpImporters) {
+  static bool unloaded = false;
+  static TnPlugin teacher = make_plugin("test.teacher", [](const TnHost* host) {
+    return host->register_op_importer(host, &kNew);
+  });
+  teacher.unload = [](const TnHost*) { unloaded = true; };
+  static const TnPlugin reader = make_plugin("test.reader", load_first);
+  unloaded = false;
+  ASSERT_TRUE(registry->add_linked(&teacher).ok());
+  ASSERT_TRUE(registry->add_linked(&reader).ok());
+  const TnHost* host = seen_host;
+  const auto* source = static_cast<const TnOpImporterSource*>(host->get_interface(host, TN_IFACE_OP_IMPORTERS));
+  ASSERT_NE(source, nullptr);
+  const TnHost* owner = nullptr;
+  EXPECT_EQ(source->find(host, "test.onnx", "Other", 0, &owner), nullptr);
+  EXPECT_EQ(source->find(host, "test.other", "RoiAlign", 0, &owner), nullptr);
+  EXPECT_EQ(source->find(host, "test.onnx", "RoiAlign", 15, &owner), nullptr);  // it is for 16 and later
+  EXPECT_EQ(owner, nullptr);
+  EXPECT_EQ(source->find(host, "test.onnx", "RoiAlign", 16, &owner), &kNew);
+  EXPECT_NE(owner, nullptr);
+  EXPECT_NE(owner, host);
+
+  ASSERT_TRUE(registry->unload("test.teacher").ok());
+  EXPECT_EQ(source->find(host, "test.onnx", "RoiAlign", 16, &owner), nullptr);
+  EXPECT_FALSE(unloaded);
+  source->release(host, &kNew);
+  EXPECT_TRUE(unloaded);
+  source->release(host, &kNew);  // of what nobody holds: nothing
+}
 
 TEST_F(RegistryHostTest, OpImportersShareATypeByOpset) {
   static const TnPlugin old_one = make_plugin("test.old", [](const TnHost* host) {
