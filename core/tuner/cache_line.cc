@@ -10,9 +10,12 @@ constexpr const char* kHeaderWord = "tenon_timing_cache";
 
 const char* kind_word(CacheMeasurement::Kind kind) {
   switch (kind) {
-    case CacheMeasurement::Kind::kMeasured: return "measured";
-    case CacheMeasurement::Kind::kRejected: return "rejected";
-    case CacheMeasurement::Kind::kQuarantined: return "quarantined";
+    case CacheMeasurement::Kind::kMeasured:
+      return "measured";
+    case CacheMeasurement::Kind::kRejected:
+      return "rejected";
+    case CacheMeasurement::Kind::kQuarantined:
+      return "quarantined";
   }
   return "measured";
 }
@@ -97,8 +100,8 @@ Result<CacheLine> parse_cache_line(std::string_view line, std::vector<std::strin
     return CacheLine(header);
   }
   if (kind == "choice") return read_choice(&reader, unknown);
-  for (const auto measured : {CacheMeasurement::Kind::kMeasured, CacheMeasurement::Kind::kRejected,
-                              CacheMeasurement::Kind::kQuarantined}) {
+  for (const auto measured :
+       {CacheMeasurement::Kind::kMeasured, CacheMeasurement::Kind::kRejected, CacheMeasurement::Kind::kQuarantined}) {
     if (kind == kind_word(measured)) return read_measurement(measured, &reader, unknown);
   }
   return CacheLine(OtherLine{std::string(line)});

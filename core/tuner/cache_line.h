@@ -3,10 +3,9 @@
 
 #include <string>
 #include <string_view>
+#include <tenon/status.hpp>
 #include <variant>
 #include <vector>
-
-#include <tenon/status.hpp>
 
 #include "core/tuner/flow_line.h"
 #include "core/tuner/timing_cache.h"

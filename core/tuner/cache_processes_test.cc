@@ -175,8 +175,8 @@ TEST(CrashJournalTest, WithoutAPathItDoesNothing) {
 
 TEST(CrashJournalTest, TornLinesAreSkipped) {
   TemporaryFolder folder;
-  const std::string line = journal_line(test_measurement(5, 9), {999999999, 1, "h", this_process().boot,
-                                                                 this_process().pid_space, 0});
+  const std::string line =
+      journal_line(test_measurement(5, 9), {999999999, 1, "h", this_process().boot, this_process().pid_space, 0});
   EXPECT_EQ(dead_tactics(line + "\n").size(), 1u);
   for (std::size_t n = 0; n < line.size(); ++n) EXPECT_TRUE(dead_tactics(line.substr(0, n)).empty()) << n;
   write_text(folder / "f.journal", line.substr(0, 40) + "\n" + line + "\n\xff\n");

@@ -81,7 +81,7 @@ inline CacheChoice test_choice(std::uint64_t number) {
   choice.combo = "f32:nchw16c,f32:row>f32:nchw16c";
   choice.kernel = "tenon.conv2d.direct.f32";
   choice.tactic = 0x665ded9abbf88ull + number;
-  choice.params = "tile=" + std::to_string(number) + ";order=\"a{b}\"";
+  choice.params = "tile=" + std::to_string(number) + ";order=a{b}";
   choice.ms = 0.011264 + 0.1 * static_cast<double>(number);
   return choice;
 }

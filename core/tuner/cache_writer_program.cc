@@ -1,15 +1,15 @@
 // A process of its own for the tests of many writers and of crashes.
 //
-// cache_writer_program write FILE FIRST COUNT PAUSE_MS: adds COUNT entries, number FIRST and up, one load and save each.
-// cache_writer_program crash FILE NUMBER TACTIC: begins to try a tactic of key NUMBER, says "trying", and dies by SIGKILL.
-// cache_writer_program try FILE NUMBER TACTIC: the same, but waits for the end of its input and ends well.
+// cache_writer_program write FILE FIRST COUNT PAUSE_MS: adds COUNT entries, number FIRST and up, one load and save
+// each. cache_writer_program crash FILE NUMBER TACTIC: begins to try a tactic of key NUMBER, says "trying", and dies by
+// SIGKILL. cache_writer_program try FILE NUMBER TACTIC: the same, but waits for the end of its input and ends well.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <thread>
-
-#include <unistd.h>
 
 #include "core/tuner/cache_test_util.h"
 #include "core/tuner/timing_cache.h"
@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
   const auto number = [&](int i) { return i < argc ? std::strtoull(argv[i], nullptr, 10) : 0; };
   const std::string command = argc > 2 ? argv[1] : "";
   if (command == "write") return tenon::write_entries(argv[2], number(3), number(4), static_cast<int>(number(5)));
-  if (command == "crash" || command == "try") return tenon::try_tactic(argv[2], number(3), number(4), command == "crash");
+  if (command == "crash" || command == "try")
+    return tenon::try_tactic(argv[2], number(3), number(4), command == "crash");
   return 2;
 }

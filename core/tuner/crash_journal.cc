@@ -32,8 +32,8 @@ std::optional<JournalEntry> parse_journal_line(std::string_view line) {
   reader.take_number("time", &entry.process.time);
   if (!reader.finish().ok()) return std::nullopt;
   entry.tactic.kind = CacheMeasurement::Kind::kQuarantined;
-  entry.tactic.reason = "process " + std::to_string(entry.process.pid) + " on " + entry.process.host +
-                        " died while trying it";
+  entry.tactic.reason =
+      "process " + std::to_string(entry.process.pid) + " on " + entry.process.host + " died while trying it";
   return entry;
 }
 

@@ -25,10 +25,30 @@ TEST(FlowLine, ReadsFieldsInTheirOrder) {
 }
 
 TEST(FlowLine, RefusesEveryOtherShape) {
-  for (const char* line : {"", "x", "-", "- ", "- x", "- {}", "- []", "- [a]", "[{a: 1}, {b: 2}]", "{a: 1}", "a: 1",
-                           "- {a: 1", "- {a: 1}}", "- {a: 1}, {b: 2}", "- {a: 1}- {b: 2}", "- {a: 1} - {b: 2}",
-                           "- {a: \"1}", "- {a: 1, a: 2}", "- {[a]: 1}", "- {{a: 1}: 1}", "- {~: 1}", "- a: 1",
-                           "--- {a: 1}", "%YAML 1.2"}) {
+  for (const char* line : {"",
+                           "x",
+                           "-",
+                           "- ",
+                           "- x",
+                           "- {}",
+                           "- []",
+                           "- [a]",
+                           "[{a: 1}, {b: 2}]",
+                           "{a: 1}",
+                           "a: 1",
+                           "- {a: 1",
+                           "- {a: 1}}",
+                           "- {a: 1}, {b: 2}",
+                           "- {a: 1}- {b: 2}",
+                           "- {a: 1} - {b: 2}",
+                           "- {a: \"1}",
+                           "- {a: 1, a: 2}",
+                           "- {[a]: 1}",
+                           "- {{a: 1}: 1}",
+                           "- {~: 1}",
+                           "- a: 1",
+                           "--- {a: 1}",
+                           "%YAML 1.2"}) {
     EXPECT_NE(problem(line), "") << line;
   }
 }
@@ -63,20 +83,58 @@ TEST(FlowLine, LongAndDeepLinesEndSoon) {
 
 TEST(FlowLine, NoBytesCrashIt) {
   std::mt19937 random(1);
-  const std::string good = "- {choice: 0x1814870c44ff0f8574df6e3dda04cbd7, layer: \"a\\x41b\", list: [1, {b: c}], ms: 0.1}";
+  const std::string good =
+      "- {choice: 0x1814870c44ff0f8574df6e3dda04cbd7, layer: \"a\\x41b\", list: [1, {b: c}], ms: 0.1}";
   const std::string special = "{}[],:#&*!|>'\"%@`?-\\ \n\t~";
   for (int round = 0; round < 20000; ++round) {
     std::string line = good;
     for (unsigned change = 0, count = 1 + random() % 4; change < count; ++change) {
       const std::size_t at = random() % line.size();
       switch (random() % 3) {
-        case 0: line[at] = special[random() % special.size()]; break;
-        case 1: line.erase(at, 1 + random() % 5); break;
-        default: line.insert(at, 1, static_cast<char>(random() % 256));
+        case 0:
+          line[at] = special[random() % special.size()];
+          break;
+        case 1:
+          line.erase(at, 1 + random() % 5);
+          break;
+        default:
+          line.insert(at, 1, static_cast<char>(random() % 256));
       }
     }
     static_cast<void>(parse_flow_line(line));
   }
+}
+
+TEST(FlowLine, TheQuickWayAgreesWithYamlCpp) {
+  std::mt19937 random(2);
+  const char* pieces[] = {"a", "null", "true",     "0x1f",        "0.5",     "-",         "_",  "/",
+                          ".", "+",    "\"a, b\"", "\"\"",        "\" x \"", "\"a: {}\"", ": ", ": ",
+                          ":", ", ",   ",",        "}",           "{",       "[",         " ",  "~",
+                          "#", "\"",   "'",        "caf\xc3\xa9", "- {",     "&a",        "\\"};
+  int accepted = 0;
+  for (int round = 0; round < 30000; ++round) {
+    std::string line = "- {";
+    for (unsigned field = 0, count = 1 + random() % 3; field < count; ++field) {
+      if (field > 0) line += ", ";
+      line += std::string(1, static_cast<char>('a' + random() % 4)) + ": ";
+      line += pieces[random() % std::size(pieces)];
+      if (random() % 4 == 0) line += pieces[random() % std::size(pieces)];
+    }
+    line += "}";
+    if (random() % 4 == 0) line.insert(random() % line.size(), pieces[random() % std::size(pieces)]);
+    if (utf8_prefix(line) != line.size()) continue;
+    const auto quick = parse_flow_line(line);
+    const auto reference = parse_with_yaml_cpp(line);
+    ASSERT_EQ(quick.ok(), reference.ok()) << line;
+    if (!quick.ok()) continue;
+    ++accepted;
+    ASSERT_EQ(quick->size(), reference->size()) << line;
+    for (std::size_t i = 0; i < quick->size(); ++i) {
+      ASSERT_EQ((*quick)[i].name, (*reference)[i].name) << line;
+      ASSERT_EQ((*quick)[i].value, (*reference)[i].value) << line;
+    }
+  }
+  EXPECT_GT(accepted, 5000);
 }
 
 TEST(FlowReader, NamesTheFirstProblem) {
@@ -129,7 +187,10 @@ TEST(FlowWriter, TimesHaveNoExponent) {
 
 TEST(Utf8, ReplacesWhatIsNone) {
   EXPECT_EQ(utf8_prefix("ab\xff"), 2u);
-  EXPECT_EQ(valid_utf8("a\xff\xfe" "b"), "a\uFFFD\uFFFD" "b");
+  EXPECT_EQ(valid_utf8("a\xff\xfe"
+                       "b"),
+            "a\uFFFD\uFFFD"
+            "b");
   EXPECT_EQ(valid_utf8("caf\xc3\xa9"), "caf\xc3\xa9");
 }
 

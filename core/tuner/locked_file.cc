@@ -25,8 +25,8 @@ Status io_error(const std::string& what, const std::filesystem::path& path, int 
 
 /// Whether `path` still names the file that is open.
 bool names_same_file(const std::filesystem::path& path, int descriptor) {
-  struct stat named{};
-  struct stat opened{};
+  struct stat named {};
+  struct stat opened {};
   return ::stat(path.c_str(), &named) == 0 && ::fstat(descriptor, &opened) == 0 && named.st_dev == opened.st_dev &&
          named.st_ino == opened.st_ino;
 }
@@ -122,7 +122,7 @@ Status replace_file(const std::filesystem::path& path, std::string_view bytes) {
       with_suffix(path, (".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++)).c_str());
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) return io_error("cannot create", temporary, errno);
-  struct stat replaced{};
+  struct stat replaced {};
   if (::stat(path.c_str(), &replaced) == 0) static_cast<void>(::fchmod(descriptor, replaced.st_mode & 07777));
   Status status = write_all(descriptor, bytes, temporary);
   if (status.ok() && ::fsync(descriptor) != 0) status = io_error("cannot sync", temporary, errno);

@@ -1,4 +1,5 @@
-// File steps that many processes take on the same paths: a lock that dies with its holder, and replacing a file at once.
+// File steps that many processes take on the same paths: a lock that dies with its holder, and replacing a file at
+// once.
 //
 // Thread rule: functions are thread-safe; a LockedFile is used by one thread at a time.
 #pragma once
@@ -7,19 +8,18 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
-
 #include <tenon/status.hpp>
 
 namespace tenon {
 
-/// A file opened for reading and writing, and locked against every other LockedFile of the same path, in this process and
-/// in others (on NFS, in other machines). The lock is flock's: the kernel drops it when the holder dies, however it dies,
-/// so that there is no such thing as a stale lock. Whoever gets the lock checks that the path still names the locked
-/// file, so that holders may remove it.
+/// A file opened for reading and writing, and locked against every other LockedFile of the same path, in this process
+/// and in others (on NFS, in other machines). The lock is flock's: the kernel drops it when the holder dies, however it
+/// dies, so that there is no such thing as a stale lock. Whoever gets the lock checks that the path still names the
+/// locked file, so that holders may remove it.
 class LockedFile {
  public:
-  /// Creates the file if need be. Waits at most `patience`; then kIo names the holder, as found in the file if its holder
-  /// called write_holder.
+  /// Creates the file if need be. Waits at most `patience`; then kIo names the holder, as found in the file if its
+  /// holder called write_holder.
   static Result<LockedFile> open(const std::filesystem::path& path, std::chrono::milliseconds patience);
   LockedFile(LockedFile&& other) noexcept;
   LockedFile& operator=(LockedFile&&) = delete;
@@ -37,7 +37,8 @@ class LockedFile {
   int descriptor_ = -1;
 };
 
-inline constexpr std::chrono::milliseconds kLockPatience{10000};
+/// For a living holder; a dead one holds nothing. Enough for ten writers of a large file on a busy machine.
+inline constexpr std::chrono::milliseconds kLockPatience{30000};
 
 /// The whole file; kNotFound if there is none, kIo for anything else that is not readable (a folder).
 Result<std::string> read_file(const std::filesystem::path& path);

@@ -19,8 +19,8 @@ struct ProcessIdentity {
 
 ProcessIdentity this_process();
 
-/// Whether the process is gone. Of this kernel and pid namespace it is known for sure, and so it is if this host has been
-/// booted since. What another host or container wrote is taken for dead after an hour: no tactic runs that long.
+/// Whether the process is gone. Of this kernel and pid namespace it is known for sure, and so it is if this host has
+/// been booted since. What another host or container wrote is taken for dead after an hour: no tactic runs that long.
 bool is_gone(const ProcessIdentity& process);
 
 }  // namespace tenon

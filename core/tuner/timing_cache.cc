@@ -13,8 +13,7 @@ namespace tenon {
 namespace {
 
 CacheChoice with_valid_texts(CacheChoice choice) {
-  for (std::string* text :
-       {&choice.layer, &choice.op, &choice.device, &choice.combo, &choice.kernel, &choice.params}) {
+  for (std::string* text : {&choice.layer, &choice.op, &choice.device, &choice.combo, &choice.kernel, &choice.params}) {
     *text = valid_utf8(*text);
   }
   return choice;
@@ -162,8 +161,8 @@ bool TimingCache::update(Hash128 key, CacheValue value) {
   CacheChoice choice = found->second.entry;
   choice.ms = widen(value.ms);
   if (choice.tactic != value.tactic) {
-    // Several combos may offer the tactic: one that passed before one that did not, then the combo of the choice so far,
-    // then the fastest.
+    // Several combos may offer the tactic: one that passed before one that did not, then the combo of the choice so
+    // far, then the fastest.
     const auto rank = [&](const CacheMeasurement& m) {
       return std::make_tuple(m.kind != CacheMeasurement::Kind::kMeasured, m.combo != choice.combo, m.ms);
     };

@@ -12,10 +12,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tenon/status.hpp>
 #include <utility>
 #include <vector>
-
-#include <tenon/status.hpp>
 
 #include "core/base/hash.h"
 #include "core/base/logger.h"
@@ -81,7 +80,7 @@ class TimingCache {
   /// of this cache win, but those that it only loaded from `path` yield to later edits of the file, and a quarantine on
   /// disk stays unless this cache knew of it and measured again. Entries that others added meanwhile are kept, entries
   /// that erase or reset took away stay away. The lock dies with its holder, so none is ever stale; a living holder is
-  /// waited for at most 10 s, then kIo names it. Temporary files of dead writers are removed. kVersion, and the file
+  /// waited for at most 30 s, then kIo names it. Temporary files of dead writers are removed. kVersion, and the file
   /// stays, if it is of another format version.
   Status save(const std::filesystem::path& path, Logger& logger) const;
 
@@ -122,8 +121,8 @@ class TimingCache {
   std::shared_ptr<Impl> impl_;
 };
 
-/// The crash journal of a cache file: one synced line before each tactic that was never tried, removed after it. Any number
-/// of processes share the file; a line names its process, so that load can tell the dead ones.
+/// The crash journal of a cache file: one synced line before each tactic that was never tried, removed after it. Any
+/// number of processes share the file; a line names its process, so that load can tell the dead ones.
 ///
 /// Thread rule: one thread; every Tuner has its own.
 class CrashJournal {
@@ -138,8 +137,8 @@ class CrashJournal {
 
  private:
   std::filesystem::path path_;
-  std::string line_;     ///< in the file now; empty: none
-  bool created_ = false; ///< this object has written the file
+  std::string line_;      ///< in the file now; empty: none
+  bool created_ = false;  ///< this object has written the file
 };
 
 }  // namespace tenon

@@ -71,9 +71,31 @@ TEST(TimingCacheText, ReadsBackExactly) {
   }
   // Names that YAML readers might take for something else, or that need escapes.
   std::uint64_t number = 100;
-  for (const char* name : {"", "true", "Null", "12", "-", "a: b", "a #b", "{}", "[x", "\"quoted\"", "back\\slash", "tab\t",
-                           "line\nbreak", "\x01\x7f", "caf\xc3\xa9", "\xe2\x80\xa8\xc2\x85", "*alias", "&anchor", "!tag",
-                           "~", "#", "conv1+bn1+relu1", "0x12", "1e5", "- {choice: 0x1}"}) {
+  for (const char* name : {"",
+                           "true",
+                           "Null",
+                           "12",
+                           "-",
+                           "a: b",
+                           "a #b",
+                           "{}",
+                           "[x",
+                           "\"quoted\"",
+                           "back\\slash",
+                           "tab\t",
+                           "line\nbreak",
+                           "\x01\x7f",
+                           "caf\xc3\xa9",
+                           "\xe2\x80\xa8\xc2\x85",
+                           "*alias",
+                           "&anchor",
+                           "!tag",
+                           "~",
+                           "#",
+                           "conv1+bn1+relu1",
+                           "0x12",
+                           "1e5",
+                           "- {choice: 0x1}"}) {
     CacheChoice choice = test_choice(number++);
     choice.layer = choice.kernel = choice.params = choice.combo = name;
     cache.insert(choice);
@@ -109,7 +131,8 @@ TEST(TimingCacheText, WhatIsNoUtf8IsReplacedOnTheWayIn) {
 
 TEST(TimingCacheText, KeepsLinesOfUnknownKinds) {
   const std::string graph =
-      "- {graph: 0x77000000000000000000000000000000, device: \"cuda:sm90:NVIDIA H200\", regions: [1, {a: 2}], layout: []}";
+      "- {graph: 0x77000000000000000000000000000000, device: \"cuda:sm90:NVIDIA H200\", regions: [1, {a: 2}], layout: "
+      "[]}";
   const auto cache = parsed("- {tenon_timing_cache: 1}\n" + graph + "\n- {graph: 0x78, streams: [0]}\n");
   ASSERT_NE(cache, nullptr);
   EXPECT_EQ(cache->serialize(), "- {tenon_timing_cache: 1}\n" + graph + "\n- {graph: 0x78, streams: [0]}\n");

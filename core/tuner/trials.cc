@@ -11,18 +11,21 @@
 namespace tenon {
 namespace {
 
-// One sample lasts about this long, so that the clock's resolution (tens of ns) and one interrupt (tens of us) do not
-// decide between kernels that take microseconds.
-constexpr double kSampleMs = 1.0;
-constexpr int kMaxRepeats = 1000;
+// A round takes about 1 ms of runs, in slices of about 0.1 ms that are timed each: long against the clock's resolution
+// (tens of ns), and so short that a busy machine, which takes the processor away every few ms, spoils few of them. The
+// median of slices then is that of undisturbed ones.
+constexpr double kRoundMs = 1.0;
+constexpr double kSliceMs = 0.1;
 constexpr double kHopeless = 10;  // times the fastest: not run again
-constexpr double kStageMs = 100;  // a slow candidate gets fewer samples per stage, at least one
+constexpr double kSecondLookMs =
+    50;                           // a shorter first run is repeated: it may have lost the processor for a time slice
+constexpr double kStageMs = 100;  // a slow candidate gets fewer rounds per stage, at least one
 
 struct Stage {
   double factor;  // of the fastest time
-  int samples;
+  int rounds;
 };
-constexpr int kFirstSamples = 3;
+constexpr int kFirstRounds = 3;
 constexpr Stage kStages[] = {{1.5, 4}, {1.1, 8}};
 
 double median(std::vector<double> values) {
@@ -95,30 +98,33 @@ Trials::Verdict Trials::verify(std::size_t candidate) {
   return verdict(Verdict::Kind::kRejected, status);
 }
 
-Status Trials::add_samples(std::size_t candidate, int count) {
+Status Trials::add_rounds(std::size_t candidate, int rounds) {
   TENON_ASSIGN(Bench * bench, bench_of(candidate));
   Trial& trial = trials_[candidate];
-  for (int i = 0; i < count; ++i) {
-    TENON_ASSIGN(const double sample, ms_per_run(bench, trial.repeats));
-    trial.samples.push_back(sample);
+  for (int i = 0; i < rounds * trial.slices; ++i) {
+    TENON_ASSIGN(const double slice, ms_per_run(bench, trial.repeats));
+    trial.samples.push_back(slice);
   }
   return {};
 }
 
 Result<double> Trials::first_round(std::size_t candidate, double best_ms) {
   TENON_ASSIGN(Bench * bench, bench_of(candidate));
-  TENON_ASSIGN(const double once, ms_per_run(bench, 1));
+  TENON_ASSIGN(double once, ms_per_run(bench, 1));
+  if (once < kSecondLookMs) {
+    TENON_ASSIGN(const double again, ms_per_run(bench, 1));
+    once = std::min(once, again);
+  }
   Trial& trial = trials_[candidate];
   if (once > kHopeless * best_ms) {
     trial.samples = {once};
     trial.bench.reset();
     return once;
   }
-  trial.repeats = static_cast<int>(std::clamp(std::ceil(kSampleMs / once), 1.0, static_cast<double>(kMaxRepeats)));
-  if (trial.repeats == 1) trial.samples.push_back(once);
-  const double sample_ms = once * trial.repeats;
-  const int wanted = static_cast<int>(std::clamp(kStageMs / sample_ms, 1.0, static_cast<double>(kFirstSamples)));
-  TENON_RETURN_IF_ERROR(add_samples(candidate, wanted));
+  const auto whole = [](double value, double limit) { return static_cast<int>(std::clamp(value, 1.0, limit)); };
+  trial.repeats = whole(std::ceil(kSliceMs / once), 100);
+  trial.slices = whole(std::ceil(kRoundMs / (once * trial.repeats)), 10);
+  TENON_RETURN_IF_ERROR(add_rounds(candidate, whole(kStageMs / once, kFirstRounds)));
   release_above(std::min(best_ms, ms(candidate)) * kStages[0].factor);
   return ms(candidate);
 }
@@ -143,12 +149,12 @@ std::map<std::size_t, std::string> Trials::refine(std::vector<std::size_t> candi
     const auto rivals = std::count_if(others_ms.begin(), others_ms.end(), near);
     if (candidates.size() + static_cast<std::size_t>(rivals) < 2) break;
     release_above(limit);
-    for (int round = 0; round < stage.samples; ++round) {
+    for (int round = 0; round < stage.rounds; ++round) {
       for (const std::size_t candidate : candidates) {
         if (stop()) return failed;
         if (failed.count(candidate) != 0) continue;
-        if (round > 0 && ms(candidate) * trials_[candidate].repeats * (round + 1) > kStageMs) continue;
-        const Status status = add_samples(candidate, 1);
+        if (round > 0 && ms(candidate) * (round + 1) > kStageMs) continue;
+        const Status status = add_rounds(candidate, 1);
         // Memory may be short by now; what was measured so far holds.
         if (!status.ok() && status.code() != Code::kNoMemory) failed[candidate] = status.message();
       }

@@ -8,9 +8,8 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
-
 #include <tenon/status.hpp>
+#include <vector>
 
 #include "core/site/candidate.h"
 #include "core/site/run_once.h"
@@ -39,26 +38,27 @@ class Trials {
   Status prepare();
   /// Sets one candidate up, poisons its outputs, runs it once, and compares. REQUIRES: prepare.
   Verdict verify(std::size_t candidate);
-  /// First round of a candidate that passed: ms. One that takes more than ten times `best_ms` is run once only.
+  /// First round of a candidate that passed: ms. One that takes more than ten times `best_ms` is not repeated.
   Result<double> first_round(std::size_t candidate, double best_ms);
-  /// Further rounds, in turns, for the nearer ones of `candidates`: those within 1.5 times the fastest, then those within
-  /// 1.1 times. `others_ms` are the times of rivals that do not take part. Stops early when `stop` says so. Gives those
-  /// that failed on the way, each with the reason.
+  /// Further rounds, in turns, for the nearer ones of `candidates`: those within 1.5 times the fastest, then those
+  /// within 1.1 times. `others_ms` are the times of rivals that do not take part. Stops early when `stop` says so.
+  /// Gives those that failed on the way, each with the reason.
   std::map<std::size_t, std::string> refine(std::vector<std::size_t> candidates, const std::vector<double>& others_ms,
                                             const std::function<bool()>& stop);
-  /// Median of all rounds so far. REQUIRES: first_round succeeded.
+  /// Median of all slices so far. REQUIRES: first_round succeeded.
   double ms(std::size_t candidate) const;
 
  private:
   struct Trial {
     std::unique_ptr<Bench> bench;  ///< empty once it is out of the running, or when memory was short
-    int repeats = 1;               ///< runs of one sample
-    std::vector<double> samples;
+    int repeats = 1;               ///< runs of one slice
+    int slices = 1;                ///< of one round
+    std::vector<double> samples;   ///< ms per run, one per slice
   };
 
   Result<Bench*> bench_of(std::size_t candidate);
   Status compare(std::size_t candidate, Bench* bench);
-  Status add_samples(std::size_t candidate, int count);
+  Status add_rounds(std::size_t candidate, int rounds);
   void release_above(double limit_ms);
 
   std::shared_ptr<const Site> site_;

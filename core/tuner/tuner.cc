@@ -66,8 +66,9 @@ class Tuner::SiteTuning {
       }
     } else if (tuner_.options_.frozen) {
       return Status(Code::kNotFound,
-                    site_text(site_) + ": the timing cache is frozen and has no choice for it, so it would have to be "
-                                       "profiled; build once without the frozen cache, or insert one of " +
+                    site_text(site_) +
+                        ": the timing cache is frozen and has no choice for it, so it would have to be "
+                        "profiled; build once without the frozen cache, or insert one of " +
                         valid_tactics_text(site_, &result_));
     }
     if (!missing().empty()) TENON_RETURN_IF_ERROR(measure_missing());
@@ -95,8 +96,8 @@ class Tuner::SiteTuning {
     return std::any_of(result_.times.begin(), result_.times.end(), [](const auto& time) { return time.usable(); });
   }
 
-  /// What the cache knows of the candidates. Times of another revision of a kernel do not count. Failures count until the
-  /// kernel's revision or its plugin's file changes: the fault may be gone.
+  /// What the cache knows of the candidates. Times of another revision of a kernel do not count. Failures count until
+  /// the kernel's revision or its plugin's file changes: the fault may be gone.
   void look_up() {
     result_.times.assign(candidates_.size(), {});
     measured_before_.assign(candidates_.size(), false);
@@ -127,9 +128,9 @@ class Tuner::SiteTuning {
     }
   }
 
-  /// Finds the recorded candidate. Combo and tactic name it; the kernel is part of the tactic's hash. If no candidate has
-  /// both (the entry has no combo, or somebody edited the tactic alone) the tactic decides: the fastest measured of the
-  /// combos that offer it, else the first.
+  /// Finds the recorded candidate. Combo and tactic name it; the kernel is part of the tactic's hash. If no candidate
+  /// has both (the entry has no combo, or somebody edited the tactic alone) the tactic decides: the fastest measured of
+  /// the combos that offer it, else the first.
   Status take_recorded(const CacheChoice& choice) {
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -160,8 +161,8 @@ class Tuner::SiteTuning {
 
   Status bad_choice(const CacheChoice& choice, const std::string& what) const {
     return {Code::kInvalid, site_text(site_) + ": the tactic " + choice_text(choice) +
-                                " that the timing cache records for it " + what + "; valid tactics: " +
-                                valid_tactics_text(site_, &result_) +
+                                " that the timing cache records for it " + what +
+                                "; valid tactics: " + valid_tactics_text(site_, &result_) +
                                 "; set one of them, erase the entry, or tune again with --retune"};
   }
 
@@ -192,13 +193,13 @@ class Tuner::SiteTuning {
     time.reason = verdict.reason;
     if (verdict.kind == Trials::Verdict::Kind::kDeclined) {
       time.state = State::kDeclined;
-      tuner_.logger_.info(site_text(site_) + ": tactic " + candidate_text(candidates_[i]) + " is left out: " +
-                          verdict.reason);
+      tuner_.logger_.info(site_text(site_) + ": tactic " + candidate_text(candidates_[i]) +
+                          " is left out: " + verdict.reason);
       return false;
     }
     time.state = State::kRejected;
-    tuner_.logger_.warning(site_text(site_) + ": tactic " + candidate_text(candidates_[i]) + " is rejected: " +
-                           verdict.reason);
+    tuner_.logger_.warning(site_text(site_) + ": tactic " + candidate_text(candidates_[i]) +
+                           " is rejected: " + verdict.reason);
     CacheMeasurement line = measurement_of(site_, candidates_[i]);
     line.kind = CacheMeasurement::Kind::kRejected;
     line.reason = verdict.reason;
@@ -233,8 +234,8 @@ class Tuner::SiteTuning {
     for (std::size_t j = 0; j < wanted.size(); ++j) {
       if (cancelled()) return cancelled_status();
       if (budget_spent()) {
-        TENON_RETURN_IF_ERROR(settle_for_estimates({wanted.begin() + static_cast<std::ptrdiff_t>(j), wanted.end()},
-                                                   trials));
+        TENON_RETURN_IF_ERROR(
+            settle_for_estimates({wanted.begin() + static_cast<std::ptrdiff_t>(j), wanted.end()}, trials));
         break;
       }
       report_progress(static_cast<int>(j), static_cast<int>(wanted.size()));
@@ -298,8 +299,8 @@ class Tuner::SiteTuning {
     tuner_.journal_.end();
   }
 
-  /// The time budget is spent: the kernels' own guesses must do. They are not verified, so if nothing else of the site may
-  /// win, candidates are tried, the likeliest fastest first, until one works.
+  /// The time budget is spent: the kernels' own guesses must do. They are not verified, so if nothing else of the site
+  /// may win, candidates are tried, the likeliest fastest first, until one works.
   Status settle_for_estimates(std::vector<std::size_t> rest, Trials* trials) {
     for (const std::size_t i : rest) {
       const double estimate = estimate_ms(*site_.site, candidates_[i]);
@@ -364,10 +365,9 @@ class Tuner::SiteTuning {
       const State state = result_.times[i].state;
       if (state != State::kRejected && state != State::kQuarantined) continue;
       const Candidate& candidate = candidates_[i];
-      const std::string text =
-          fmt::format("{}: {} {}{}: {}", site_.layer, candidate.kernel.kernel->name, to_text(candidate.hash),
-                      candidate.tactic.params.empty() ? "" : " (" + candidate.tactic.params + ")",
-                      result_.times[i].reason);
+      const std::string text = fmt::format(
+          "{}: {} {}{}: {}", site_.layer, candidate.kernel.kernel->name, to_text(candidate.hash),
+          candidate.tactic.params.empty() ? "" : " (" + candidate.tactic.params + ")", result_.times[i].reason);
       std::vector<std::string>& all = tuner_.rejected_;
       if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
     }

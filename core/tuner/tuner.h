@@ -12,9 +12,8 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
-
 #include <tenon/status.hpp>
+#include <vector>
 
 #include "core/site/candidate.h"
 #include "core/site/run_once.h"
@@ -35,7 +34,8 @@ struct CandidateTime {
   };
   State state = State::kUnmeasured;
   double ms = 0;
-  double correlation = 1;  ///< estimate / measured time if the kernel estimates, else 1; the log's prediction_correlation
+  double correlation =
+      1;  ///< estimate / measured time if the kernel estimates, else 1; the log's prediction_correlation
   std::string reason;
   /// May win. Not so: candidates that lost to the recorded choice before, when only newly measured ones may replace it;
   /// and estimated ones, which nobody verified.
@@ -56,7 +56,7 @@ struct TuneSite {
 struct TuneResult {
   std::vector<CandidateTime> times;     ///< one per candidate
   std::optional<std::size_t> recorded;  ///< the candidate that the cache's choice names
-  bool fixed = false;  ///< the recorded choice stands: nothing may replace it in this build
+  bool fixed = false;                   ///< the recorded choice stands: nothing may replace it in this build
 };
 
 struct TuneProgress {
@@ -68,12 +68,12 @@ struct TuneProgress {
 };
 
 struct TunerOptions {
-  bool frozen = false;        ///< any needed measurement is an error naming layer and key
-  bool retune = false;        ///< choices that are not pinned are decided anew, measurements taken anew
+  bool frozen = false;  ///< any needed measurement is an error naming layer and key
+  bool retune = false;  ///< choices that are not pinned are decided anew, measurements taken anew
   std::chrono::duration<double> time_budget{0};  ///< 0: none
   std::filesystem::path journal;                 ///< crash journal; empty: none
   std::function<void(const TuneProgress&)> progress;
-  const std::atomic<bool>* cancel = nullptr;     ///< set: the build stops with kCancelled and a valid cache
+  const std::atomic<bool>* cancel = nullptr;  ///< set: the build stops with kCancelled and a valid cache
 };
 
 struct TunerCounts {
@@ -86,18 +86,18 @@ class Tuner {
  public:
   Tuner(std::shared_ptr<Device> device, std::shared_ptr<TimingCache> cache, TunerOptions options, Logger& logger);
 
-  /// Times one site. `index` of `count` is for progress. Errors: frozen and no choice is recorded (names layer and key); a
-  /// recorded tactic that is not among the candidates, was rejected or crashed (names layer, key and the valid tactics);
-  /// cancelled. A recorded tactic that was never verified is run once and verified, not measured.
+  /// Times one site. `index` of `count` is for progress. Errors: frozen and no choice is recorded (names layer and
+  /// key); a recorded tactic that is not among the candidates, was rejected or crashed (names layer, key and the valid
+  /// tactics); cancelled. A recorded tactic that was never verified is run once and verified, not measured.
   ///
-  /// A recorded choice stands if it is pinned, if the build is frozen, if its tactic was never measured (somebody put it
-  /// there by hand), or if no candidate is new. Otherwise the new candidates are measured, and those that are faster than
-  /// the choice's own measurement by more than noise may replace it. With `retune` choices that are not pinned count for
-  /// nothing. The result may hold no usable candidate: then each has its reason.
+  /// A recorded choice stands if it is pinned, if the build is frozen, if its tactic was never measured (somebody put
+  /// it there by hand), or if no candidate is new. Otherwise the new candidates are measured, and those that are faster
+  /// than the choice's own measurement by more than noise may replace it. With `retune` choices that are not pinned
+  /// count for nothing. The result may hold no usable candidate: then each has its reason.
   Result<TuneResult> time_site(const TuneSite& site, int index, int count);
 
-  /// Writes the choice to the cache unless it is recorded already or was never measured, and logs the table of MISSION.md
-  /// at verbose level if anything was measured for the site in this build.
+  /// Writes the choice to the cache unless it is recorded already or was never measured, and logs the table of
+  /// MISSION.md at verbose level if anything was measured for the site in this build.
   void record_choice(const TuneSite& site, const TuneResult& result, std::size_t chosen);
 
   const TunerCounts& counts() const { return counts_; }
@@ -116,7 +116,7 @@ class Tuner {
   std::vector<std::string> rejected_;
   std::set<Hash128> known_sites_;  ///< sites timed in this build
   std::chrono::steady_clock::time_point start_;
-  int tactics_wanted_ = 0;         ///< tactics that the sites so far needed measured
+  int tactics_wanted_ = 0;  ///< tactics that the sites so far needed measured
   int tactics_tried_ = 0;
   double trying_seconds_ = 0;
 };
@@ -124,13 +124,13 @@ class Tuner {
 /// Times nearer than this share of each other are equal: noise.
 inline constexpr double kTimingNoise = 0.02;
 
-/// The usable candidate that should win by time alone: of those within noise of the fastest the first in the fixed order.
-/// `eligible`, if given, narrows the field. Nothing if no candidate is usable.
+/// The usable candidate that should win by time alone: of those within noise of the fastest the first in the fixed
+/// order. `eligible`, if given, narrows the field. Nothing if no candidate is usable.
 std::optional<std::size_t> fastest_candidate(const TuneResult& result,
                                              const std::function<bool(std::size_t)>& eligible = nullptr);
 
-/// The valid tactics of a site for messages: "0x1f (kernel params combo), ...". With a result, without those that did not
-/// pass.
+/// The valid tactics of a site for messages: "0x1f (kernel params combo), ...". With a result, without those that did
+/// not pass.
 std::string valid_tactics_text(const TuneSite& site, const TuneResult* result);
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 #include "core/tuner/tuner.h"
 
 #include <gtest/gtest.h>
+#include <tenon/plugin/all.h>
 
 #include <algorithm>
 #include <array>
@@ -10,8 +11,6 @@
 #include <map>
 #include <regex>
 #include <thread>
-
-#include <tenon/plugin/all.h>
 
 #include "core/tuner/cache_test_util.h"
 
@@ -23,7 +22,7 @@ constexpr const char* kOp = "test.twice/1";
 /// How a test kernel behaves; the key is kernel name + " " + params.
 struct Behaviour {
   int spin_us = 0;
-  float factor = 2;          // 2 is right
+  float factor = 2;  // 2 is right
   TnStatus configure = TN_OK;
   TnStatus run = TN_OK;
   double estimate = -1;
@@ -40,7 +39,9 @@ struct Instance0 {
   Behaviour* behaviour;
 };
 
-std::string behaviour_key(const TnKernel* kernel, const char* params) { return std::string(kernel->name) + " " + params; }
+std::string behaviour_key(const TnKernel* kernel, const char* params) {
+  return std::string(kernel->name) + " " + params;
+}
 
 TnStatus TN_CALL infer(const TnHost*, const TnOp*, TnInfer* question) {
   question->outputs[0].dims = question->inputs[0].dims;
@@ -140,8 +141,9 @@ TnStatus TN_CALL load_main(const TnHost* host) {
     made.reference = &reference;
     return made;
   }();
-  for (const TnStatus status : {host->register_op(host, &op), host->register_kernel(host, &fast_kernel),
-                                host->register_kernel(host, &slow_kernel), host->register_kernel(host, &wrong_kernel)}) {
+  for (const TnStatus status :
+       {host->register_op(host, &op), host->register_kernel(host, &fast_kernel),
+        host->register_kernel(host, &slow_kernel), host->register_kernel(host, &wrong_kernel)}) {
     if (status != TN_OK) return status;
   }
   return TN_OK;
@@ -150,7 +152,17 @@ TnStatus TN_CALL load_main(const TnHost* host) {
 TnStatus TN_CALL load_added(const TnHost* host) { return host->register_kernel(host, &added_kernel); }
 
 TnPlugin make_plugin(const char* id, TnStatus(TN_CALL* load)(const TnHost*)) {
-  return {TN_HEADER(TnPlugin), TN_ABI_MAJOR, TN_USE_MINOR, TN_ABI_MINOR_LATEST, id, "1", "Apache-2.0", "", "", load, nullptr};
+  return {TN_HEADER(TnPlugin),
+          TN_ABI_MAJOR,
+          TN_USE_MINOR,
+          TN_ABI_MINOR_LATEST,
+          id,
+          "1",
+          "Apache-2.0",
+          "",
+          "",
+          load,
+          nullptr};
 }
 const TnPlugin main_plugin = make_plugin("test.twice", &load_main);
 const TnPlugin added_plugin = make_plugin("test.added", &load_added);
@@ -241,7 +253,7 @@ TEST_F(TunerTest, TheFastestRightOneWinsAndTheWrongOneIsRejectedByName) {
   EXPECT_EQ(behaviours()["test.twice.wrong "].runs, 1) << "it is verified before it is measured";
   ASSERT_EQ(rejected_.size(), 1u);
   EXPECT_EQ(rejected_[0].find("double1: test.twice.wrong 0x"), 0u) << rejected_[0];
-  EXPECT_NEAR(result.times[index_of(site, "test.twice.slow")].ms, 0.2, 0.19);
+  EXPECT_GE(result.times[index_of(site, "test.twice.slow")].ms, 0.2);
   const auto choice = cache_->choice(site.key);
   ASSERT_TRUE(choice.has_value());
   EXPECT_EQ(choice->kernel, "test.twice.fast");
@@ -546,7 +558,7 @@ TEST_F(TunerTest, NothingThatWorksGivesReasons) {
 }
 
 TEST_F(TunerTest, AHopelesslySlowCandidateIsNotRepeated) {
-  behaviours()["test.twice.slow "].spin_us = 20000;
+  behaviours()["test.twice.slow "].spin_us = 60000;
   tune(make_site());
   EXPECT_EQ(behaviours()["test.twice.slow "].runs, 2) << "once to verify it, once to time it";
 }
