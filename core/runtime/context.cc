@@ -1,0 +1,157 @@
+// Running a context: nothing here allocates unless something fails.
+#include <fmt/format.h>
+
+#include "core/base/text.h"
+#include "core/runtime/context_impl.h"
+#include "core/runtime/strided_copy.h"
+
+namespace tenon {
+
+TnExec ExecutionContext::Impl::exec_for(std::size_t layer, const TnExec& base) const {
+  const Layer& ready = engine->layers[layer];
+  const TnSizes& sizes = ready.instance->sizes();
+  TnExec exec = base;
+  const bool needs_workspace = ready.workspace > 0 && scratch != nullptr;
+  exec.workspace = needs_workspace ? scratch + engine->workspace_offset : nullptr;
+  exec.workspace_size = needs_workspace ? ready.workspace : 0;
+  exec.context_host = sizes.context_host > 0 ? context_host.get() + ready.context_host : nullptr;
+  auto* on_device = static_cast<std::uint8_t*>(context_device.data());
+  exec.context_device = sizes.context_device > 0 ? on_device + ready.context_device : nullptr;
+  return exec;
+}
+
+Status ExecutionContext::Impl::check_ready() const {
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].data == nullptr) missing.push_back("input '" + plan().inputs[i].name + "'");
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].data == nullptr) missing.push_back("output '" + plan().outputs[i].name + "'");
+  }
+  if (!missing.empty()) {
+    return {Code::kInvalid, fmt::format("no memory was given for {}; call set_tensor first", join(missing))};
+  }
+  if (!has_scratch) {
+    return {Code::kInvalid,
+            fmt::format("this context was created without scratch memory and got none; call set_scratch "
+                        "with {} bytes first",
+                        engine->scratch_bytes)};
+  }
+  return {};
+}
+
+Result<Stream*> ExecutionContext::Impl::stream_for(void* handle) {
+  if (handle == nullptr) return own_stream.get();
+  if (caller_stream == nullptr || caller_handle != handle) {
+    TENON_ASSIGN(caller_stream, device().wrap_stream(handle));
+    caller_handle = handle;
+  }
+  return caller_stream.get();
+}
+
+void ExecutionContext::Impl::gather() const {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Binding& binding = inputs[i];
+    if (!binding.copied) continue;
+    const PlanTensor& tensor = plan().tensors[plan().inputs[i].tensor];
+    std::int64_t packed[TN_MAX_RANK];
+    packed_strides(tensor.dims, tensor.format, packed);
+    strided_copy(binding.packed.data(), packed, binding.data, binding.strides, tensor.dims,
+                 static_cast<std::size_t>(dtype_bits(tensor.dtype)) / 8);
+  }
+}
+
+void ExecutionContext::Impl::scatter() const {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Binding& binding = outputs[i];
+    if (!binding.copied) continue;
+    const PlanTensor& tensor = plan().tensors[plan().outputs[i].tensor];
+    std::int64_t packed[TN_MAX_RANK];
+    packed_strides(tensor.dims, tensor.format, packed);
+    strided_copy(binding.data, binding.strides, binding.packed.data(), packed, tensor.dims,
+                 static_cast<std::size_t>(dtype_bits(tensor.dtype)) / 8);
+  }
+}
+
+Status ExecutionContext::Impl::run_layer(std::size_t layer, const TnExec& base) const {
+  Status status =
+      engine->layers[layer].instance->enqueue(exec_for(layer, base), layer_inputs(layer), layer_outputs(layer));
+  if (status.ok()) return status;
+  return status.with_context("layer '" + plan().nodes[layer].name + "'");
+}
+
+Status ExecutionContext::Impl::enqueue(Stream& stream) const {
+  gather();
+  TnExec base{};
+  device().prepare_exec(stream, &base);
+  for (std::size_t layer = 0; layer < engine->layers.size(); ++layer) TENON_RETURN_IF_ERROR(run_layer(layer, base));
+  scatter();
+  return {};
+}
+
+Status ExecutionContext::Impl::wait(Stream& stream) const {
+  const Status status = stream.synchronize();
+  if (status.ok()) return status;
+  // The device does not say which launch failed: it may be any that was under way.
+  std::vector<std::string> names;
+  for (const PlanNode& node : plan().nodes) names.push_back(node.name);
+  return status.with_context("one of the layers in flight (" + join(names) + ")");
+}
+
+Result<std::vector<LayerTime>> ExecutionContext::Impl::profile() {
+  TENON_RETURN_IF_ERROR(check_ready());
+  std::vector<std::unique_ptr<Event>> events;
+  for (std::size_t i = 0; i <= engine->layers.size(); ++i) {
+    TENON_ASSIGN(std::unique_ptr<Event> event, device().create_event());
+    events.push_back(std::move(event));
+  }
+  gather();
+  TnExec base{};
+  device().prepare_exec(*own_stream, &base);
+  TENON_RETURN_IF_ERROR(events[0]->record(*own_stream));
+  for (std::size_t layer = 0; layer < engine->layers.size(); ++layer) {
+    TENON_RETURN_IF_ERROR(run_layer(layer, base));
+    TENON_RETURN_IF_ERROR(events[layer + 1]->record(*own_stream));
+  }
+  scatter();
+  TENON_RETURN_IF_ERROR(wait(*own_stream));
+  std::vector<LayerTime> times;
+  for (std::size_t layer = 0; layer < engine->layers.size(); ++layer) {
+    TENON_ASSIGN(const double ms, events[layer + 1]->elapsed_ms(*events[layer]));
+    times.push_back({plan().nodes[layer].name, ms});
+  }
+  return times;
+}
+
+Status ExecutionContext::Impl::report(Status status) const {
+  return report_failure(std::move(status), *engine->options.logger, recorder);
+}
+
+Status ExecutionContext::enqueue(void* stream) {
+  const InUse in_use(&impl_->busy);
+  Status status = in_use.status();
+  if (status.ok()) status = impl_->check_ready();
+  if (!status.ok()) return impl_->report(std::move(status));
+  const Result<Stream*> chosen = impl_->stream_for(stream);
+  if (!chosen.ok()) return impl_->report(chosen.status());
+  return impl_->report(impl_->enqueue(**chosen));
+}
+
+Status ExecutionContext::execute() {
+  const InUse in_use(&impl_->busy);
+  Status status = in_use.status();
+  if (status.ok()) status = impl_->check_ready();
+  if (status.ok()) status = impl_->enqueue(*impl_->own_stream);
+  if (status.ok()) status = impl_->wait(*impl_->own_stream);
+  return impl_->report(std::move(status));
+}
+
+Result<std::vector<LayerTime>> ExecutionContext::profile() {
+  const InUse in_use(&impl_->busy);
+  if (!in_use.status().ok()) return impl_->report(in_use.status());
+  Result<std::vector<LayerTime>> times = impl_->profile();
+  if (!times.ok()) return impl_->report(times.status());
+  return times;
+}
+
+}  // namespace tenon

@@ -1,0 +1,109 @@
+// What ExecutionContext holds; shared by the sources of this folder only.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "core/runtime/engine_impl.h"
+
+namespace tenon {
+
+/// One place where a tensor of the plan is handed to a kernel.
+struct TensorUse {
+  std::size_t layer = 0;
+  std::size_t argument = 0;  ///< in ExecutionContext::Impl::arguments
+  bool any_strides = false;  ///< the kernel reads or writes through the strides
+};
+
+/// The caller's memory for one input or output.
+struct Binding {
+  void* data = nullptr;  ///< nullptr: not set yet
+  std::int64_t strides[TN_MAX_RANK] = {};
+  bool copied = false;  ///< through `packed`, because a kernel wants packed memory
+  DeviceBuffer packed;
+};
+
+struct AlignedDelete {
+  void operator()(std::uint8_t* memory) const {
+    ::operator delete(memory, static_cast<std::align_val_t>(kRuntimeAlignment));
+  }
+};
+
+struct ExecutionContext::Impl {
+  // The engine goes last: everything here may refer to its device.
+  std::shared_ptr<const Engine> owner;
+  const Engine::Impl* engine = nullptr;
+  std::atomic<bool> busy{false};
+  std::atomic<ErrorRecorder*> recorder{nullptr};
+
+  DeviceBuffer own_scratch;
+  std::uint8_t* scratch = nullptr;
+  bool has_scratch = false;
+  DeviceBuffer context_device;
+  std::unique_ptr<std::uint8_t, AlignedDelete> context_host;
+
+  std::unique_ptr<Stream> own_stream;
+  std::unique_ptr<Stream> caller_stream;  ///< over the handle of the latest enqueue that had one
+  void* caller_handle = nullptr;
+
+  std::vector<TnTensor> arguments;           ///< of all layers: inputs, then outputs
+  std::vector<std::size_t> first_argument;   ///< of each layer
+  std::vector<std::vector<TensorUse>> uses;  ///< of each tensor of the plan
+  std::vector<Binding> inputs;
+  std::vector<Binding> outputs;
+
+  Device& device() const { return *engine->options.device; }
+  const Plan& plan() const { return engine->plan; }
+  const TnTensor* layer_inputs(std::size_t layer) const { return arguments.data() + first_argument[layer]; }
+  const TnTensor* layer_outputs(std::size_t layer) const {
+    return layer_inputs(layer) + plan().nodes[layer].inputs.size();
+  }
+
+  // --- context_setup.cc ---
+  Status create(bool with_scratch);
+  void make_arguments();
+  Status allocate(bool with_scratch);
+  Status set_shapes(std::size_t layer);
+  void bind(std::uint32_t tensor, void* data, const std::int64_t* strides);
+  void bind_scratch(void* memory);
+  Status set_tensor(const std::string& name, void* data, const std::int64_t* strides);
+  Status bind_end(const std::string& name, std::uint32_t tensor, bool output, void* data, const std::int64_t* strides,
+                  Binding* binding);
+
+  // --- context.cc ---
+  TnExec exec_for(std::size_t layer, const TnExec& base) const;
+  Status check_ready() const;
+  Result<Stream*> stream_for(void* handle);
+  void gather() const;
+  void scatter() const;
+  Status run_layer(std::size_t layer, const TnExec& base) const;
+  Status enqueue(Stream& stream) const;
+  Status wait(Stream& stream) const;
+  Result<std::vector<LayerTime>> profile();
+  Status report(Status status) const;
+};
+
+/// Holds a context for one call; the second of two threads does not get it.
+class InUse {
+ public:
+  explicit InUse(std::atomic<bool>* busy) : busy_(busy), ok_(!busy->exchange(true, std::memory_order_acquire)) {}
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+  ~InUse() {
+    if (ok_) busy_->store(false, std::memory_order_release);
+  }
+  Status status() const {
+    if (ok_) return {};
+    return {Code::kInvalid, "the execution context is used by two threads at once; give each thread its own context"};
+  }
+
+ private:
+  std::atomic<bool>* busy_;
+  bool ok_;
+};
+
+}  // namespace tenon
