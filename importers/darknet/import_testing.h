@@ -77,7 +77,8 @@ class ImportTest : public ::testing::Test {
   nlohmann::json describe() const { return nlohmann::json::parse(*network_->describe()); }
   std::vector<std::string> names(const char* list) const {
     std::vector<std::string> result;
-    for (const auto& item : describe()[list]) result.push_back(item["name"]);
+    const nlohmann::json description = describe();
+    for (const auto& item : description[list]) result.push_back(item["name"]);
     return result;
   }
 
