@@ -110,7 +110,13 @@ Status merge_into_file(TimingCache::Impl* impl, const std::filesystem::path& pat
   const auto bytes = read_file(path);
   if (!bytes.ok() && bytes.status().code() != Code::kNotFound) return bytes.status();
   const std::string before = bytes.ok() ? *bytes : std::string();
-  TENON_ASSIGN(const CacheEntries disk, parse_cache_text(before, path.string(), logger, false, nullptr));
+  bool reported = false;  // damage was, when the cache was loaded from this file
+  {
+    const std::lock_guard guard(impl->mutex);
+    reported = impl->origin == path;
+  }
+  TENON_ASSIGN(const CacheEntries disk,
+               parse_cache_text(before, path.string(), reported ? null_logger() : logger, false, nullptr));
   std::string after;
   std::uint64_t moment = 0;
   {

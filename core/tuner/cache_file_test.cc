@@ -167,6 +167,19 @@ TEST(CacheFile, SavingRepairsADamagedFile) {
   EXPECT_EQ(folder.names(), std::vector<std::string>{"f"});
 }
 
+TEST(CacheFile, ABadEntryIsOneWarning) {
+  TemporaryFolder folder;
+  const auto path = folder / "f";
+  write_text(path, good_text() + "- {choice: 0x18");
+  RecordingLogger logger;
+  const auto cache = TimingCache::load(path, kTestDevice, logger);
+  ASSERT_TRUE(cache.ok());
+  ASSERT_TRUE((*cache)->save(path, logger).ok());
+  const auto warnings = logger.of(Severity::kWarning);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0].find(path.string() + ", line 52 (byte "), 0u) << warnings[0];
+}
+
 TEST(CacheFile, SaveMergesWithWhatOthersWrote) {
   TemporaryFolder folder;
   const auto path = folder / "f";
