@@ -26,6 +26,8 @@ function(tenon_add_plugin name)
   set_target_properties(${name} PROPERTIES
     PREFIX "" SUFFIX ".tnp.so" LIBRARY_OUTPUT_DIRECTORY ${arg_OUTPUT_DIRECTORY}
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  # Symbols that are unique across libraries would keep the plugin mapped after its unload.
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
   target_link_options(${name} PRIVATE -Wl,--no-undefined)
   target_link_libraries(${name} PRIVATE Tenon::headers ${arg_LIBS})
 endfunction()

@@ -25,7 +25,7 @@ static int run(TnLibrary* library, TnNetwork* network, TnBuildResult** built, Tn
   if (tn_network_mark_output(network, out)) return failed("output");
 
   if (tn_build(library, network, NULL, built)) return failed("build");
-  if (tn_engine_create(library, tn_build_engine_data(*built), tn_build_engine_size(*built), "cpu", 1, engine)) {
+  if (tn_engine_create(library, tn_build_engine_data(*built), tn_build_engine_size(*built), "cpu", 0, engine)) {
     return failed("engine");
   }
   if (tn_context_create(*engine, 1, context)) return failed("context");
