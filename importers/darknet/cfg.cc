@@ -11,8 +11,8 @@ namespace {
 
 // Darknet knows some sections by two names.
 constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
-    {"network", "net"},  {"conv", "convolutional"}, {"conn", "connected"},
-    {"max", "maxpool"},  {"avg", "avgpool"},        {"soft", "softmax"},
+    {"network", "net"}, {"conv", "convolutional"}, {"conn", "connected"},
+    {"max", "maxpool"}, {"avg", "avgpool"},        {"soft", "softmax"},
 };
 
 std::string long_spelling(const std::string& written) {
@@ -161,7 +161,8 @@ Cfg parse_cfg(std::string_view text_of_file, const std::string& file, const Warn
     if (is_comment(line)) continue;
     if (line[0] != '[') {
       if (section == nullptr) {
-        throw Invalid(text(file, ":", number, ": expected [net] as the first section, found '", line.substr(0, 40), "'"));
+        throw Invalid(
+            text(file, ":", number, ": expected [net] as the first section, found '", line.substr(0, 40), "'"));
       }
       add_entry(*section, line, number, warn);
       continue;

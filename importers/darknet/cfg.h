@@ -1,8 +1,8 @@
 // Darknet cfg files: sections of `key=value` lines, read with Darknet's own rules and with the line of everything kept.
 //
-//   Every space, tab and line end is removed. Lines that then begin with # or ; are comments. `[name]` begins a section,
-//   the first of which is [net]. Of a key that occurs twice the first counts. Numbers end at a #.
-//   A line without `=`, or with nothing behind it, has no effect. A byte order mark and CRLF are accepted.
+//   Every space, tab and line end is removed. Lines that then begin with # or ; are comments. `[name]` begins a
+//   section, the first of which is [net]. Of a key that occurs twice the first counts. Numbers end at a #. A line
+//   without `=`, or with nothing behind it, has no effect. A byte order mark and CRLF are accepted.
 //
 // Thread rule: plain values; call from any thread.
 #ifndef TENON_IMPORTERS_DARKNET_CFG_H_

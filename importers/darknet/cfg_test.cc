@@ -133,7 +133,8 @@ TEST(DarknetCfg, WhatIsNoCfg) {
   EXPECT_EQ(failure_of_text("\nwidth=3\n[net]\n"), "x.cfg:2: expected [net] as the first section, found 'width=3'");
   EXPECT_NE(failure_of_text("[net]\n[conv\n").find("x.cfg:2: expected a section"), std::string::npos);
   EXPECT_NE(failure_of_text("[net]\n[conv] filters=3\n").find("x.cfg:2: expected a section"), std::string::npos);
-  EXPECT_EQ(failure_of_text("[net]\n[conv]\n[net]\n"), "x.cfg:3: [net] (layer 1): expected [net] once, at the top of the file");
+  EXPECT_EQ(failure_of_text("[net]\n[conv]\n[net]\n"),
+            "x.cfg:3: [net] (layer 1): expected [net] once, at the top of the file");
 }
 
 TEST(DarknetCfg, KindsOfSection) {

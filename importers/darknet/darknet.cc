@@ -1,14 +1,14 @@
 // The importer `tenon.darknet`: a cfg file and its weights become a graph. README.md describes names and options.
+#include <tenon/plugin/ext/ids.h>
+#include <tenon/plugin/ext/op_importers.h>
+
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include <tenon/plugin/ext/ids.h>
-#include <tenon/plugin/ext/op_importers.h>
 #include <tenon/sdk/plugin.hpp>
+#include <vector>
 
 #include "importers/darknet/cfg.h"
 #include "importers/darknet/layers.h"
@@ -24,8 +24,7 @@ constexpr const char* kImporterId = "tenon.darknet";
 class Teacher {
  public:
   Teacher(const TnHost* host, const std::string& type)
-      : host_(host),
-        source_(static_cast<const TnOpImporterSource*>(host->get_interface(host, TN_IFACE_OP_IMPORTERS))) {
+      : host_(host), source_(static_cast<const TnOpImporterSource*>(host->get_interface(host, TN_IFACE_OP_IMPORTERS))) {
     if (source_ != nullptr) importer_ = source_->find(host, kImporterId, type.c_str(), 0, &owner_);
   }
   Teacher(const Teacher&) = delete;
@@ -93,8 +92,10 @@ std::vector<Share> plan_shares(const Import& import, bool* complete) {
   for (const Section& section : import.cfg.layers) {
     if (!knows(section)) {
       if (!Teacher(import.host, section.type)) {
-        section.fail(text("unknown section: neither Darknet's own nor taught by a loaded plugin; load one that has an "
-                          "op importer for ", kImporterId, ":", section.type));
+        section.fail(
+            text("unknown section: neither Darknet's own nor taught by a loaded plugin; load one that has an "
+                 "op importer for ",
+                 kImporterId, ":", section.type));
       }
       *complete = false;
       continue;
@@ -117,8 +118,11 @@ std::unique_ptr<Weights> open_weights(const Source& source, Attrs options, const
   const std::string beside = weights_beside(source.name());
   if (!file) file = source.open(beside);
   if (!file) {
-    throw Failure(TN_NOTFOUND, text(source.name(), ": there are no weights: give the file for the role \"weights\", or "
-                                    "put ", beside, " beside the cfg. For tests without weights, the option "
+    throw Failure(TN_NOTFOUND, text(source.name(),
+                                    ": there are no weights: give the file for the role \"weights\", or "
+                                    "put ",
+                                    beside,
+                                    " beside the cfg. For tests without weights, the option "
                                     "random_weights=SEED makes some up"));
   }
   const WeightsHeader header = read_header(*file, seen_bits_option(options));
@@ -205,16 +209,17 @@ void write_network(Import& import, Weights& weights, const Epsilon& epsilon) {
 void import_files(const TnHost* host, const Source& source, Attrs options, TnGraph* graph) {
   GraphView view(host, graph);
   Import import{host, view, graph, {}, {}, {}, {}};
-  import.warn = [host](const std::string& message) { host->log(host, TN_LOG_WARNING, message.c_str()); };
-  import.cfg = parse_cfg(source.text(), source.name(), import.warn);
-  if (import.cfg.layers.empty()) import.cfg.net.fail("expected at least one section behind it, found none");
-  warn_of_unknown_keys(import.cfg.net, import.warn);
-  for (const Section& section : import.cfg.layers) warn_of_unknown_keys(section, import.warn);
-  import.input = plan_input(import.cfg.net);
-  import.plan.maxpool_2017 = options.str("maxpool_era") == "2017";
-  const std::unique_ptr<Weights> weights = open_weights(source, options, import);
-  write_network(import, *weights, epsilon_option(options));
-}
+  import.warn = [host](const std::string& message) { host->log(host, TN_LOG_WARNING, message.c_str());
+};
+import.cfg = parse_cfg(source.text(), source.name(), import.warn);
+if (import.cfg.layers.empty()) import.cfg.net.fail("expected at least one section behind it, found none");
+warn_of_unknown_keys(import.cfg.net, import.warn);
+for (const Section& section : import.cfg.layers) warn_of_unknown_keys(section, import.warn);
+import.input = plan_input(import.cfg.net);
+import.plan.maxpool_2017 = options.str("maxpool_era") == "2017";
+const std::unique_ptr<Weights> weights = open_weights(source, options, import);
+write_network(import, *weights, epsilon_option(options));
+}  // namespace
 
 int probe(std::string_view head, std::string_view name) {
   // The first section may lie behind a long comment; then the name alone speaks for it.
@@ -256,7 +261,7 @@ Importer darknet_importer() {
   return result;
 }
 
-}  // namespace
+}  // namespace tenon::darknet
 }  // namespace tenon::darknet
 
 TENON_PLUGIN("tenon.darknet", "1", "Apache-2.0", tenon::darknet::darknet_importer())

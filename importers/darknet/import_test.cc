@@ -1,10 +1,9 @@
 // Small networks from cfg to numbers. Expected values are worked out by hand from Darknet's definitions.
-#include <tenon/sdk/plugin.hpp>
-
 #include <cmath>
 #include <numeric>
+#include <tenon/sdk/plugin.hpp>
 
-#include "importers/darknet/import_testing.h"
+#include "importers/darknet/testing/import_testing.h"
 
 namespace tenon::darknet {
 namespace {
@@ -31,19 +30,20 @@ void expect_near(const Floats& found, const Floats& expected, float tolerance) {
 using DarknetImport = ImportTest;
 
 TEST_F(DarknetImport, NamesOfNodesValuesAndOutputs) {
-  const std::string cfg = net(2, 4, 4) +
-                          "[convolutional]\nbatch_normalize=1\nfilters=2\nactivation=leaky\n"  // 0
-                          "[maxpool]\nsize=2\nstride=2\n"                                      // 1
-                          "[dropout]\n"                                                        // 2
-                          "[convolutional]\nbatch_normalize=1\nfilters=2\nactivation=linear\n"  // 3
-                          "[convolutional]\nfilters=2\nactivation=relu\n"                       // 4
-                          "[route]\nlayers=-2\n"                                               // 5
-                          "[shortcut]\nfrom=-2\nactivation=leaky\n"                             // 6
-                          "[convolutional]\nfilters=6\nactivation=linear\n"                     // 7
-                          "[region]\nnum=1\nclasses=1\nanchors=1.5,2\n"                         // 8
-                          "[route]\nlayers=6\n"                                                // 9
-                          "[convolutional]\nfilters=12\nactivation=linear\n"                    // 10
-                          "[yolo]\nnum=3\nmask=1,2\nclasses=1\nanchors=1,2,3,4,5,6.25\nscale_x_y=1.05\nnms_kind=greedynms\n";
+  const std::string cfg =
+      net(2, 4, 4) +
+      "[convolutional]\nbatch_normalize=1\nfilters=2\nactivation=leaky\n"   // 0
+      "[maxpool]\nsize=2\nstride=2\n"                                       // 1
+      "[dropout]\n"                                                         // 2
+      "[convolutional]\nbatch_normalize=1\nfilters=2\nactivation=linear\n"  // 3
+      "[convolutional]\nfilters=2\nactivation=relu\n"                       // 4
+      "[route]\nlayers=-2\n"                                                // 5
+      "[shortcut]\nfrom=-2\nactivation=leaky\n"                             // 6
+      "[convolutional]\nfilters=6\nactivation=linear\n"                     // 7
+      "[region]\nnum=1\nclasses=1\nanchors=1.5,2\n"                         // 8
+      "[route]\nlayers=6\n"                                                 // 9
+      "[convolutional]\nfilters=12\nactivation=linear\n"                    // 10
+      "[yolo]\nnum=3\nmask=1,2\nclasses=1\nanchors=1,2,3,4,5,6.25\nscale_x_y=1.05\nnms_kind=greedynms\n";
   import(write("x.cfg", cfg), R"({"random_weights": "1"})");
   EXPECT_EQ(names("inputs"), Names{"data"});
   EXPECT_EQ(describe()["inputs"][0]["dims"], nlohmann::json({1, 2, 4, 4}));
@@ -108,7 +108,8 @@ TEST_F(DarknetImport, FourHeadersGiveTheSameAndAWrongOneIsNamed) {
   write("x.weights", header(0, 1, 0, 8) + body);
   const std::string message = import_failure(cfg);
   EXPECT_NE(message.find("4 bytes too long"), std::string::npos) << message;
-  EXPECT_NE(message.find("A 64-bit counter would fit exactly: set the option seen_bits=64"), std::string::npos) << message;
+  EXPECT_NE(message.find("A 64-bit counter would fit exactly: set the option seen_bits=64"), std::string::npos)
+      << message;
   import(cfg, R"({"seen_bits": "64"})");
   EXPECT_EQ(run({1, 2, 3, 4})["layer0"].values, (Floats{3, 5, 7, 9}));
   write("x.weights", header(1000, 2, 0, 8) + body);
@@ -124,16 +125,17 @@ TEST_F(DarknetImport, WhereWeightsComeFrom) {
   import(cfg);
   EXPECT_EQ(run({2})["layer0"].values, Floats{6});
   const std::string other = write("other.bin", header(0, 2, 0, 8) + floats({0, 5}));
-  import(cfg, "", nlohmann::json{{"weights", other}}.dump());
+  import(cfg, "", nlohmann::json{{ "weights", other }}.dump());
   EXPECT_EQ(run({2})["layer0"].values, Floats{10});
-  import(cfg, R"({"random_weights": "7"})", nlohmann::json{{"weights", other}}.dump());
+  import(cfg, R"({"random_weights": "7"})", nlohmann::json{{ "weights", other }}.dump());
   EXPECT_EQ(run({2})["layer0"].values, Floats{10});
   ASSERT_FALSE(log_.empty());
   EXPECT_NE(log_.back().find("random_weights is ignored"), std::string::npos) << log_.back();
 }
 
 TEST_F(DarknetImport, RandomWeightsDependOnTheSeedOnly) {
-  const std::string cfg = write("x.cfg", net(3, 4, 4) + "[convolutional]\nfilters=4\nsize=3\npad=1\nbatch_normalize=1\n");
+  const std::string cfg =
+      write("x.cfg", net(3, 4, 4) + "[convolutional]\nfilters=4\nsize=3\npad=1\nbatch_normalize=1\n");
   const auto result = [&](const char* options) {
     import(cfg, options);
     return run(counted(0, 48))["layer0"].values;
@@ -176,8 +178,10 @@ TEST_F(DarknetImport, CropTakesTheMiddleAndScales) {
 }
 
 TEST_F(DarknetImport, RouteJoinsAndSlices) {
-  import_text(net(4, 1, 2) + "[dropout]\n[route]\nlayers=-1\ngroups=2\ngroup_id=1\n[route]\nlayers=-1,0\n"
-                             "[route]\nlayers=2,0\ngroups=2\n", {});
+  import_text(net(4, 1, 2) +
+                  "[dropout]\n[route]\nlayers=-1\ngroups=2\ngroup_id=1\n[route]\nlayers=-1,0\n"
+                  "[route]\nlayers=2,0\ngroups=2\n",
+              {});
   auto values = run(counted(0, 8));
   EXPECT_EQ(values["layer1"].values, (Floats{4, 5, 6, 7}));
   EXPECT_EQ(values["layer2"].values, (Floats{4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7}));
@@ -222,9 +226,9 @@ TEST_F(DarknetImport, RegionAndUpsample) {
   import_text(net(7, 1, 1) + "[upsample]\nscale=2\n[region]\nnum=1\nanchors=1,2\nclasses=2\nsoftmax=1\n", {});
   const auto values = run({0, 0, 1, 2, 0, 0, ln3 / 2})["layer1"];
   EXPECT_EQ(values.dims, (std::vector<int64_t>{1, 7, 2, 2}));
-  expect_near({values.values[0], values.values[8], values.values[12], values.values[16], values.values[20],
-               values.values[27]},
-              {0.5f, 2, 4, 0.5f, 0.25f, 0.75f}, 1e-6f);
+  expect_near(
+      {values.values[0], values.values[8], values.values[12], values.values[16], values.values[20], values.values[27]},
+      {0.5f, 2, 4, 0.5f, 0.25f, 0.75f}, 1e-6f);
 }
 
 TEST_F(DarknetImport, ErrorsNameFileLineAndSection) {
@@ -290,7 +294,8 @@ TEST_F(DarknetImport, AnotherPluginTeachesASection) {
   write("x.weights", header(0, 2, 0, 8) + floats({1, 3, 10, 2}));
   EXPECT_NE(import_failure(cfg).find("the file ends inside"), std::string::npos) << import_failure(cfg);
   write("x.weights", header(0, 2, 0, 8) + floats({1, 3, 0, 2, 5}));
-  EXPECT_NE(import_failure(cfg).find("[scale_by] in line 7: the factor is 0"), std::string::npos) << import_failure(cfg);
+  EXPECT_NE(import_failure(cfg).find("[scale_by] in line 7: the factor is 0"), std::string::npos)
+      << import_failure(cfg);
 
   // Nobody reads the second one: it is an output, in the place of a head. The first takes layer 0.
   write("x.weights", header(0, 2, 0, 8) + floats({1, 3, 10, 1}));

@@ -29,7 +29,8 @@ constexpr KnownKeys kKnownKeys[] = {
      "adversarial_lr attention weights_reject_freq equidistant_point show_receptive_field use_cuda_graph burnin_power "
      "cudnn_half "},
     {"convolutional",
-     " filters size stride stride_x stride_y pad padding groups dilation activation batch_normalize binary xnor bin_output "
+     " filters size stride stride_x stride_y pad padding groups dilation activation batch_normalize binary xnor "
+     "bin_output "
      "flipped dot antialiasing share_index use_bin_output sway rotate stretch stretch_sway deform assisted_excitation "
      "angle grad_centr reverse coordconv wait_stream stream batch_normalize_momentum cbn "},
     {"connected", " output activation batch_normalize flipped "},
@@ -38,11 +39,11 @@ constexpr KnownKeys kKnownKeys[] = {
     {"avgpool", " size stride "},
     {"crop", " crop_height crop_width flip angle saturation exposure noadjust shift "},
     {"cost", " type scale ratio noobj thresh "},
-    {"dropout",
-     " probability dropblock dropblock_size_rel dropblock_size_abs dropblock_size "},
+    {"dropout", " probability dropblock dropblock_size_rel dropblock_size_abs dropblock_size "},
     {"softmax", " groups temperature tree spatial noloss loss "},
     {"route", " layers groups group_id stream wait_stream "},
-    {"shortcut", " from activation alpha beta weights_type weights_normalization weights_normalizion assisted_excitation "},
+    {"shortcut",
+     " from activation alpha beta weights_type weights_normalization weights_normalizion assisted_excitation "},
     {"upsample", " stride scale "},
     {"reorg", " stride reverse flatten extra "},
     {"region",

@@ -92,8 +92,8 @@ Layer plan_convolution(const Context& c) {
     s.fail_at("dilation", text("dilation=", conv.dilation, " with size=", conv.size, " and padding=", padding,
                                " is not supported: Darknet's output size does not fit its own windows; use pad=1"));
   }
-  conv.weights = static_cast<uint64_t>(
-      product(s, "weights", {conv.filters, in.channels / conv.groups, conv.size, conv.size}));
+  conv.weights =
+      static_cast<uint64_t>(product(s, "weights", {conv.filters, in.channels / conv.groups, conv.size, conv.size}));
   const uint64_t vectors = conv.batch_normalize ? 4 : 1;
   return {in, checked(s, out), conv.weights + vectors * static_cast<uint64_t>(conv.filters), conv};
 }
@@ -203,13 +203,13 @@ Layer plan_route(const Context& c) {
   for (const int layer : route.layers) {
     const Shape part = shape_of(layer);
     if (part.image != out.image || part.height != out.height || part.width != out.width) {
-      c.section.fail_at("layers", text("expected layers of one height and width, found ",
-                                       to_text(shape_of(route.layers[0])), " in layer ", route.layers[0], " and ",
-                                       to_text(part), " in layer ", layer));
+      c.section.fail_at("layers",
+                        text("expected layers of one height and width, found ", to_text(shape_of(route.layers[0])),
+                             " in layer ", route.layers[0], " and ", to_text(part), " in layer ", layer));
     }
     if (part.channels % route.groups != 0) {
-      c.section.fail_at("groups", text("groups=", route.groups, " must divide the ", part.channels,
-                                       " channels of layer ", layer));
+      c.section.fail_at(
+          "groups", text("groups=", route.groups, " must divide the ", part.channels, " channels of layer ", layer));
     }
     out.channels += part.channels / route.groups;
   }
@@ -323,8 +323,8 @@ Layer plan_yolo(const Context& c) {
   head.nms_kind = s.word("nms_kind", "default");
   constexpr const char* kNmsKinds[] = {"default", "greedynms", "diounms", "cornersnms"};
   if (std::find(std::begin(kNmsKinds), std::end(kNmsKinds), head.nms_kind) == std::end(kNmsKinds)) {
-    s.fail_at("nms_kind", text("nms_kind: expected default, greedynms, diounms or cornersnms, found '", head.nms_kind,
-                               "'"));
+    s.fail_at("nms_kind",
+              text("nms_kind: expected default, greedynms, diounms or cornersnms, found '", head.nms_kind, "'"));
   }
   for (const int64_t box : mask) {
     if (box < 0 || box >= num) {
@@ -348,8 +348,8 @@ Layer plan_detection(const Context& c) {
   const int64_t boxes = product(s, "(1 + coords) * num", {1 + coords, num});
   const int64_t expected = product(s, "inputs", {cells, boxes + classes});
   if (in.elements() != expected) {
-    s.fail(text("expected side * side * ((1 + coords) * num + classes) = ", expected, " inputs, found ",
-                in.elements()));
+    s.fail(
+        text("expected side * side * ((1 + coords) * num + classes) = ", expected, " inputs, found ", in.elements()));
   }
   const bool softmax = s.integer("softmax", 0, INT32_MIN, kMost) != 0;
   return {in, {expected, 1, 1, false}, 0, Detection{softmax, classes, cells}};
@@ -362,11 +362,21 @@ struct Kind {
   Layer (*plan)(const Context&);
 };
 constexpr Kind kKinds[] = {
-    {"convolutional", plan_convolution}, {"connected", plan_connected}, {"maxpool", plan_max_pool},
-    {"avgpool", plan_average_pool},      {"crop", plan_crop},           {"softmax", plan_softmax},
-    {"route", plan_route},               {"shortcut", plan_shortcut},   {"upsample", plan_upsample},
-    {"reorg", plan_reorg},               {"region", plan_region},       {"yolo", plan_yolo},
-    {"detection", plan_detection},       {"dropout", plan_nothing},     {"cost", plan_nothing},
+    {"convolutional", plan_convolution},
+    {"connected", plan_connected},
+    {"maxpool", plan_max_pool},
+    {"avgpool", plan_average_pool},
+    {"crop", plan_crop},
+    {"softmax", plan_softmax},
+    {"route", plan_route},
+    {"shortcut", plan_shortcut},
+    {"upsample", plan_upsample},
+    {"reorg", plan_reorg},
+    {"region", plan_region},
+    {"yolo", plan_yolo},
+    {"detection", plan_detection},
+    {"dropout", plan_nothing},
+    {"cost", plan_nothing},
 };
 
 const Kind* kind_of(const Section& section) {

@@ -29,6 +29,7 @@ Planned plan(const std::string& text, const std::string& file = "x.cfg", PlanOpt
   std::vector<Shape> shapes;
   for (const Section& section : cfg.layers) {
     warn_of_unknown_keys(section, warn);
+    if (!knows(section)) section.fail("unknown section");
     result.layers.push_back(plan_layer(section, input, shapes, options));
     shapes.push_back(result.last().out);
     result.floats += result.last().floats;
@@ -83,8 +84,8 @@ TEST(DarknetLayers, ConvolutionPadding) {
   EXPECT_EQ(out(net(3, 52, 52), "[conv]\nsize=3\npad=1\nstride=2\n"), "1x26x26");
   EXPECT_EQ(out(net(3, 52, 30), "[conv]\nsize=3\npad=1\nstride=2\nstride_x=1\n"), "1x26x30");
   EXPECT_EQ(out(net(3, 52, 52), "[conv]\nsize=3\npad=1\ndilation=4\n"), "1x52x52");
-  EXPECT_EQ(std::get<Convolution>(plan(net(3, 52, 52) + "[conv]\nsize=3\npad=1\ndilation=4\n").last().operation).padding,
-            4);
+  EXPECT_EQ(
+      std::get<Convolution>(plan(net(3, 52, 52) + "[conv]\nsize=3\npad=1\ndilation=4\n").last().operation).padding, 4);
 }
 
 TEST(DarknetLayers, MaxPoolGeometry) {
@@ -124,7 +125,8 @@ TEST(DarknetLayers, Refusals) {
       {image + "[conv]\nbinary=1", "x.cfg:6: [conv] (layer 0): binary=1 is not supported"},
       {image + "[maxpool]\nsize=2\npadding=9", "expected windows that each touch the image"},
       {image + "[route]\n", "x.cfg:5: [route] (layer 0): layers is missing"},
-      {image + "[conv]\n[route]\nlayers=-2", "x.cfg:7: [route] (layer 1): layers=-2 names layer -1; expected one of 0 to 0"},
+      {image + "[conv]\n[route]\nlayers=-2",
+       "x.cfg:7: [route] (layer 1): layers=-2 names layer -1; expected one of 0 to 0"},
       {image + "[conv]\n[route]\nlayers=1", "layers=1 names layer 1"},
       {image + "[conv]\n[maxpool]\nstride=2\n[route]\nlayers=-1,-2", "expected layers of one height and width"},
       {image + "[conv]\nfilters=3\n[route]\nlayers=-1\ngroups=2", "groups=2 must divide the 3 channels of layer 0"},
@@ -141,7 +143,8 @@ TEST(DarknetLayers, Refusals) {
       {image + "[softmax]\ntree=x.tree", "a softmax tree is not supported"},
       {image + "[connected]\noutput=2000000000", "weights: expected at most"},
       {image + "[connected]\noutput=5\n[conv]\n", "expected an image as input, found a row of 5 numbers"},
-      {image + "[yolo]\nnum=2\nanchors=1,2,3", "x.cfg:7: [yolo] (layer 0): anchors: expected 2 * num = 4 numbers, found 3"},
+      {image + "[yolo]\nnum=2\nanchors=1,2,3",
+       "x.cfg:7: [yolo] (layer 0): anchors: expected 2 * num = 4 numbers, found 3"},
       {image + "[yolo]\nnum=2\nanchors=1,2,3,4\nmask=2", "mask: expected numbers of 0 to 1 (num=2), found 2"},
       {image + "[yolo]\nnum=1\nanchors=1,2\nnew_coords=1", "new_coords=1 is not supported"},
       {image + "[yolo]\nnum=1\nanchors=1,2\nclasses=3", "(4 coords + 1 + 3 classes) = 8 input channels, found 3"},
@@ -174,7 +177,8 @@ TEST(DarknetLayers, RouteShortcutAndAliases) {
 }
 
 TEST(DarknetLayers, HeadsTakeTheirMask) {
-  const Planned planned = plan(net(14, 4, 4) + "[yolo]\nnum=3\nanchors=1,2,3,4,5,6\nmask=2,0\nclasses=2\nscale_x_y=1.05\n");
+  const Planned planned =
+      plan(net(14, 4, 4) + "[yolo]\nnum=3\nanchors=1,2,3,4,5,6\nmask=2,0\nclasses=2\nscale_x_y=1.05\n");
   const Head head = std::get<Head>(planned.last().operation);
   EXPECT_EQ(head.anchors, (std::vector<double>{5, 6, 1, 2}));
   EXPECT_EQ(head.boxes, 2);
@@ -183,17 +187,44 @@ TEST(DarknetLayers, HeadsTakeTheirMask) {
             (std::vector<double>{1, 2, 3, 4}));
 }
 
+// Whatever happens to a cfg file, it is read or refused with a reason.
+TEST(DarknetLayers, DamagedFiles) {
+  const std::string good = net(3, 16, 16) +
+                           "[conv]\nfilters=4\nsize=3\npad=1\ndilation=2\ngroups=1\n[maxpool]\nsize=2\nstride=2\n"
+                           "[upsample]\n[route]\nlayers=-1,-3\n[reorg]\nstride=2\n[shortcut]\nfrom=-1\n[crop]\n"
+                           "crop_height=8\ncrop_width=8\n[conv]\nfilters=14\n[yolo]\nnum=3\nmask=0,1\nclasses=2\n"
+                           "anchors=1,2,3,4,5,6\n[connected]\noutput=6\n[softmax]\ngroups=2\n[detection]\nside=1\n"
+                           "coords=4\nnum=1\n";
+  ASSERT_EQ(failure(good), "no failure");
+  const auto harmless = [](const std::string& text) {
+    try {
+      plan(text);
+    } catch (const Invalid& refused) {
+      EXPECT_NE(std::string(refused.what()).find("x.cfg"), std::string::npos) << refused.what();
+    }
+  };
+  for (size_t size = 0; size < good.size(); ++size) {
+    harmless(good.substr(0, size));
+    for (const char byte : {'9', '-', '[', ']', '\n', '=', ',', '#', '\0', '\xFF'}) {
+      std::string damaged = good;
+      damaged[size] = byte;
+      harmless(damaged);
+      damaged = good;
+      damaged.insert(size, 8, byte);
+      harmless(damaged);
+    }
+  }
+}
+
 // Counts of floats as published with these cfgs.
 TEST(DarknetLayers, ParameterCounts) {
   const std::pair<const char*, uint64_t> table[] = {
-      {"alexnet", 62378344},         {"cifar", 7687050},           {"darknet19", 20856776},
-      {"darknet53", 41645640},       {"densenet201", 17206440},    {"extraction", 23455400},
-      {"resnet101", 41870248},       {"resnet18", 11523496},       {"resnet34", 21639080},
-      {"resnet50", 22825896},        {"resnext50", 22312872},      {"tiny", 1046488},
-      {"vgg-16", 138357544},         {"yolov1-tiny", 27099950},    {"yolov2-tiny-voc", 15867885},
-      {"yolov2-tiny", 11237145},     {"yolov2-voc", 50676061},     {"yolov2", 50983561},
-      {"yolov3-spp", 63052381},      {"yolov3-tiny-prn", 4939758}, {"yolov3-tiny", 8858734},
-      {"yolov3-voc", 61678657},      {"yolov3", 62001757},         {"yolov4-tiny", 6062814},
+      {"alexnet", 62378344},     {"cifar", 7687050},        {"darknet19", 20856776},       {"darknet53", 41645640},
+      {"densenet201", 17206440}, {"extraction", 23455400},  {"resnet101", 41870248},       {"resnet18", 11523496},
+      {"resnet34", 21639080},    {"resnet50", 22825896},    {"resnext50", 22312872},       {"tiny", 1046488},
+      {"vgg-16", 138357544},     {"yolov1-tiny", 27099950}, {"yolov2-tiny-voc", 15867885}, {"yolov2-tiny", 11237145},
+      {"yolov2-voc", 50676061},  {"yolov2", 50983561},      {"yolov3-spp", 63052381},      {"yolov3-tiny-prn", 4939758},
+      {"yolov3-tiny", 8858734},  {"yolov3-voc", 61678657},  {"yolov3", 62001757},          {"yolov4-tiny", 6062814},
   };
   for (const auto& [name, floats] : table) {
     const auto path = testing::models_dir() / "darknet-cfg" / (std::string(name) + ".cfg");

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "importers/darknet/import_testing.h"
+#include "importers/darknet/testing/import_testing.h"
 #include "pipeline/npy.h"
 #include "tests/support/data_dirs.h"
 
@@ -36,14 +36,12 @@ TEST_F(DarknetModels, EveryCfgImportsWithItsParameters) {
     int64_t parameters;
   };
   const Model table[] = {
-      {"alexnet", 62378344},         {"cifar", 7687050},           {"darknet19", 20856776},
-      {"darknet53", 41645640},       {"densenet201", 17206440},    {"extraction", 23455400},
-      {"resnet101", 41870248},       {"resnet18", 11523496},       {"resnet34", 21639080},
-      {"resnet50", 22825896},        {"resnext50", 22312872},      {"tiny", 1046488},
-      {"vgg-16", 138357544},         {"yolov1-tiny", 27099950},    {"yolov2-tiny-voc", 15867885},
-      {"yolov2-tiny", 11237145},     {"yolov2-voc", 50676061},     {"yolov2", 50983561},
-      {"yolov3-spp", 63052381},      {"yolov3-tiny-prn", 4939758}, {"yolov3-tiny", 8858734},
-      {"yolov3-voc", 61678657},      {"yolov3", 62001757},         {"yolov4-tiny", 6062814},
+      {"alexnet", 62378344},     {"cifar", 7687050},        {"darknet19", 20856776},       {"darknet53", 41645640},
+      {"densenet201", 17206440}, {"extraction", 23455400},  {"resnet101", 41870248},       {"resnet18", 11523496},
+      {"resnet34", 21639080},    {"resnet50", 22825896},    {"resnext50", 22312872},       {"tiny", 1046488},
+      {"vgg-16", 138357544},     {"yolov1-tiny", 27099950}, {"yolov2-tiny-voc", 15867885}, {"yolov2-tiny", 11237145},
+      {"yolov2-voc", 50676061},  {"yolov2", 50983561},      {"yolov3-spp", 63052381},      {"yolov3-tiny-prn", 4939758},
+      {"yolov3-tiny", 8858734},  {"yolov3-voc", 61678657},  {"yolov3", 62001757},          {"yolov4-tiny", 6062814},
   };
   for (const Model& model : table) {
     const auto path = testing::models_dir() / "darknet-cfg" / (std::string(model.name) + ".cfg");

@@ -72,7 +72,9 @@ TnValueId NetworkWriter::node(const std::string& op, const std::string& name, co
   return graph_.add_node(op, name, graph_.attrs(), inputs);
 }
 
-TnValueId NetworkWriter::scalar(const std::string& name, float value) { return graph_.add_const(name, Dims{1}, &value); }
+TnValueId NetworkWriter::scalar(const std::string& name, float value) {
+  return graph_.add_const(name, Dims{1}, &value);
+}
 
 TnValueId NetworkWriter::vector(Part part, int64_t size) {
   constexpr const char* kNames[] = {".bias", ".scale", ".mean", ".variance"};
@@ -117,8 +119,8 @@ TnValueId NetworkWriter::write(const Convolution& conv) {
     norm = {scale, bias, mean, vector(Part::kVariance, conv.filters)};
   }
   const int64_t in_channels = layer_->in.channels / conv.groups;
-  const TnValueId kernel = weights({conv.filters, in_channels, conv.size, conv.size},
-                                   in_channels * conv.size * conv.size, conv.activation);
+  const TnValueId kernel =
+      weights({conv.filters, in_channels, conv.size, conv.size}, in_channels * conv.size * conv.size, conv.activation);
   const bool activated = !conv.activation.op.empty();
   NewAttrs attrs = graph_.attrs();
   attrs.i64s("strides", {conv.stride_y, conv.stride_x})
@@ -200,8 +202,8 @@ TnValueId NetworkWriter::write(const Route& route) {
     TnValueId part = read(route.layers[n]);
     if (route.groups > 1) {
       const int64_t size = shapes_[static_cast<size_t>(route.layers[n])].channels / route.groups;
-      part = channels(alone ? name_ : text(name_, ".group", n), part, size * route.group_id,
-                      size * (route.group_id + 1));
+      part =
+          channels(alone ? name_ : text(name_, ".group", n), part, size * route.group_id, size * (route.group_id + 1));
     }
     parts.push_back(part);
   }

@@ -66,11 +66,16 @@ class RandomWeights final : public Weights {
   const float* take(Part part, uint64_t count, double spread, const Section&) override {
     // Uniform numbers of standard deviation s span [-s * sqrt(3), s * sqrt(3)].
     switch (part) {
-      case Part::kBias: return fill(count, -0.1, 0.1);
-      case Part::kScale: return fill(count, 0.8, 1.2);
-      case Part::kMean: return fill(count, -0.1, 0.1);
-      case Part::kVariance: return fill(count, 0.8, 1.2);
-      case Part::kWeights: break;
+      case Part::kBias:
+        return fill(count, -0.1, 0.1);
+      case Part::kScale:
+        return fill(count, 0.8, 1.2);
+      case Part::kMean:
+        return fill(count, -0.1, 0.1);
+      case Part::kVariance:
+        return fill(count, 0.8, 1.2);
+      case Part::kWeights:
+        break;
     }
     return fill(count, -spread * std::sqrt(3.0), spread * std::sqrt(3.0));
   }
@@ -117,8 +122,9 @@ WeightsHeader read_header(const Source& file, SeenBits seen_bits) {
                         : seen_bits == SeenBits::k64 ? 64
                                                      : 32;
   if (file.size() < header.bytes()) throw too_short(header.bytes());
-  header.seen = little_endian(static_cast<const unsigned char*>(file.map(kVersionBytes, header.bytes() - kVersionBytes)),
-                              header.counter_bits / 8);
+  header.seen =
+      little_endian(static_cast<const unsigned char*>(file.map(kVersionBytes, header.bytes() - kVersionBytes)),
+                    header.counter_bits / 8);
   return header;
 }
 
@@ -129,10 +135,10 @@ void check_length(const Source& file, const WeightsHeader& header, const std::ve
   if (file.size() == expected) return;
 
   const bool longer = file.size() > expected;
-  std::string message = text(file.name(), ": expected ", expected, " bytes (a header of ", header.bytes(), " bytes, ",
-                             describe(header), ", and ", floats, " floats), found ", file.size(), ": ",
-                             longer ? file.size() - expected : expected - file.size(), " bytes too ",
-                             longer ? "long" : "short");
+  std::string message =
+      text(file.name(), ": expected ", expected, " bytes (a header of ", header.bytes(), " bytes, ", describe(header),
+           ", and ", floats, " floats), found ", file.size(), ": ",
+           longer ? file.size() - expected : expected - file.size(), " bytes too ", longer ? "long" : "short");
   if (longer) {
     message += "; all layers were reached";
     if (!shares.empty()) message += ", the last is " + place_of(*shares.back().section);
@@ -142,16 +148,18 @@ void check_length(const Source& file, const WeightsHeader& header, const std::ve
     const uint64_t begin = end;
     end += share.floats * kFloat;
     if (end <= file.size()) continue;
-    message += text("; the file ends in ", place_of(*share.section), ", whose ", share.floats, " floats are bytes ", begin,
-                    " to ", end);
+    message += text("; the file ends in ", place_of(*share.section), ", whose ", share.floats, " floats are bytes ",
+                    begin, " to ", end);
     break;
   }
   // A counter of the other width explains exactly 4 bytes too many or too few.
   WeightsHeader other = header;
   other.counter_bits = 96 - header.counter_bits;
   const bool fits = file.size() == other.bytes() + floats * kFloat;
-  throw Invalid(message + (fits ? text(". A ", other.counter_bits, "-bit counter would fit exactly: set the option "
-                                       "seen_bits=", other.counter_bits, " if the header is wrong")
+  throw Invalid(message + (fits ? text(". A ", other.counter_bits,
+                                       "-bit counter would fit exactly: set the option "
+                                       "seen_bits=",
+                                       other.counter_bits, " if the header is wrong")
                                 : ". Is the file complete, and are these the weights of this cfg?"));
 }
 

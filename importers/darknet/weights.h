@@ -1,7 +1,7 @@
 // Darknet weights: the file, or numbers made up for a cfg that has none.
 //
-// A file is three 32-bit numbers major, minor, revision; a counter of images seen, of 64 bits if major * 10 + minor >= 2
-// and of 32 bits otherwise; then float32 numbers without gaps, in the order of the cfg. All little-endian.
+// A file is three 32-bit numbers major, minor, revision; a counter of images seen, of 64 bits if major * 10 + minor >=
+// 2 and of 32 bits otherwise; then float32 numbers without gaps, in the order of the cfg. All little-endian.
 //
 // Thread rule: a Weights is used by one thread at a time.
 #ifndef TENON_IMPORTERS_DARKNET_WEIGHTS_H_
@@ -28,8 +28,8 @@ struct WeightsHeader {
   uint64_t bytes() const { return 12 + static_cast<uint64_t>(counter_bits) / 8; }
 };
 
-// The header of a file. Invalid if the file is shorter than one, or if major or minor lies outside [0, 1000): no Darknet
-// ever wrote such a version. (The original takes those for files with transposed connected layers.)
+// The header of a file. Invalid if the file is shorter than one, or if major or minor lies outside [0, 1000): no
+// Darknet ever wrote such a version. (The original takes those for files with transposed connected layers.)
 WeightsHeader read_header(const Source& file, SeenBits seen_bits);
 
 // What one section takes from the file.

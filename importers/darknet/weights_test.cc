@@ -12,7 +12,8 @@ namespace {
 // A file in memory, `shift` bytes off an address that is aligned for anything.
 class MemoryFile {
  public:
-  explicit MemoryFile(std::string bytes, size_t shift = 0) : size_(bytes.size()), shift_(shift), memory_(size_ / 8 + 2) {
+  explicit MemoryFile(std::string bytes, size_t shift = 0)
+      : size_(bytes.size()), shift_(shift), memory_(size_ / 8 + 2) {
     std::memcpy(reinterpret_cast<char*>(memory_.data()) + shift_, bytes.data(), size_);
     source_ = {TN_HEADER(TnSource), 0, this, "x.weights", size_, map, nullptr};
   }
@@ -41,7 +42,8 @@ std::string bytes_of(std::initializer_list<T> values) {
 }
 
 std::string header(int32_t major, int32_t minor, int counter_bytes, uint64_t seen = 77) {
-  return bytes_of<int32_t>({major, minor, 0}) + bytes_of<uint64_t>({seen}).substr(0, static_cast<size_t>(counter_bytes));
+  return bytes_of<int32_t>({major, minor, 0}) +
+         bytes_of<uint64_t>({seen}).substr(0, static_cast<size_t>(counter_bytes));
 }
 
 const std::string kFloats = bytes_of<float>({1, 2, 3, 4, 5});
@@ -106,10 +108,11 @@ TEST(DarknetWeights, HeaderFields) {
 
 TEST(DarknetWeights, WrongCounterIsNamedAndCanBeOverridden) {
   const std::string bytes = header(0, 1, 8) + kFloats;
-  EXPECT_EQ(failure(bytes),
-            "x.weights: expected 36 bytes (a header of 16 bytes, version 0.1.0, 32-bit counter, and 5 floats), found 40: "
-            "4 bytes too long; all layers were reached, the last is x.cfg:9: [convolutional] (layer 1). A 64-bit counter "
-            "would fit exactly: set the option seen_bits=64 if the header is wrong");
+  EXPECT_EQ(
+      failure(bytes),
+      "x.weights: expected 36 bytes (a header of 16 bytes, version 0.1.0, 32-bit counter, and 5 floats), found 40: "
+      "4 bytes too long; all layers were reached, the last is x.cfg:9: [convolutional] (layer 1). A 64-bit counter "
+      "would fit exactly: set the option seen_bits=64 if the header is wrong");
   EXPECT_EQ(read(MemoryFile(bytes), SeenBits::k64), 54321);
   const std::string other = failure(header(0, 2, 4) + kFloats);
   EXPECT_NE(other.find("4 bytes too short; the file ends in x.cfg:9"), std::string::npos) << other;
@@ -119,14 +122,17 @@ TEST(DarknetWeights, WrongCounterIsNamedAndCanBeOverridden) {
 
 TEST(DarknetWeights, WrongLength) {
   const std::string good = header(0, 2, 8) + kFloats;
-  EXPECT_EQ(failure(good + std::string(4, '\0')),
-            "x.weights: expected 40 bytes (a header of 20 bytes, version 0.2.0, 64-bit counter, and 5 floats), found 44: "
-            "4 bytes too long; all layers were reached, the last is x.cfg:9: [convolutional] (layer 1). Is the file "
-            "complete, and are these the weights of this cfg?");
+  EXPECT_EQ(
+      failure(good + std::string(4, '\0')),
+      "x.weights: expected 40 bytes (a header of 20 bytes, version 0.2.0, 64-bit counter, and 5 floats), found 44: "
+      "4 bytes too long; all layers were reached, the last is x.cfg:9: [convolutional] (layer 1). Is the file "
+      "complete, and are these the weights of this cfg?");
   EXPECT_NE(failure(good + "x").find("found 41: 1 bytes too long"), std::string::npos);
-  EXPECT_NE(failure(good.substr(0, 36)).find("found 36: 4 bytes too short; the file ends in x.cfg:9"), std::string::npos);
-  EXPECT_NE(failure(good.substr(0, 35)).find("5 bytes too short; the file ends in x.cfg:9: [convolutional] (layer 1), "
-                                             "whose 3 floats are bytes 28 to 40"),
+  EXPECT_NE(failure(good.substr(0, 36)).find("found 36: 4 bytes too short; the file ends in x.cfg:9"),
+            std::string::npos);
+  EXPECT_NE(failure(good.substr(0, 35))
+                .find("5 bytes too short; the file ends in x.cfg:9: [convolutional] (layer 1), "
+                      "whose 3 floats are bytes 28 to 40"),
             std::string::npos);
   EXPECT_NE(failure(good.substr(0, 27)).find("the file ends in x.cfg:5: [convolutional] (layer 0)"), std::string::npos);
   EXPECT_NE(failure(good.substr(0, 20)).find("20 bytes too short; the file ends in x.cfg:5"), std::string::npos);
@@ -154,9 +160,10 @@ TEST(DarknetWeights, SequentialReadingNamesTheSectionReached) {
   weights->take(Part::kBias, 4, 0, kFirst);
   EXPECT_NE(failure_of([&] { weights->finish(); }).find("4 of 40 bytes are left over after the last layer"),
             std::string::npos);
-  EXPECT_EQ(failure_of([&] { weights->take(Part::kBias, 2, 0, kSecond); }),
-            "x.weights: the file ends inside x.cfg:9: [convolutional] (layer 1): it needs 2 more floats (8 bytes) at byte "
-            "36, found 4 of 40 bytes left; are these the weights of this cfg, and complete?");
+  EXPECT_EQ(
+      failure_of([&] { weights->take(Part::kBias, 2, 0, kSecond); }),
+      "x.weights: the file ends inside x.cfg:9: [convolutional] (layer 1): it needs 2 more floats (8 bytes) at byte "
+      "36, found 4 of 40 bytes left; are these the weights of this cfg, and complete?");
   EXPECT_NE(failure_of([&] { weights->take(Part::kBias, UINT64_MAX, 0, kSecond); }).find("the file ends"),
             std::string::npos);
 }

@@ -2,8 +2,8 @@
 // references.
 //
 // Thread rule: used by the thread that runs the test.
-#ifndef TENON_IMPORTERS_DARKNET_IMPORT_TESTING_H_
-#define TENON_IMPORTERS_DARKNET_IMPORT_TESTING_H_
+#ifndef TENON_IMPORTERS_DARKNET_TESTING_IMPORT_TESTING_H_
+#define TENON_IMPORTERS_DARKNET_TESTING_IMPORT_TESTING_H_
 
 #include <gtest/gtest.h>
 
@@ -117,4 +117,4 @@ class ImportTest : public ::testing::Test {
 
 }  // namespace tenon::darknet
 
-#endif  // TENON_IMPORTERS_DARKNET_IMPORT_TESTING_H_
+#endif  // TENON_IMPORTERS_DARKNET_TESTING_IMPORT_TESTING_H_
