@@ -141,6 +141,7 @@ class Lowering {
     node.tactic_hash = candidate.hash;
     node.fused_epilogue = candidate.fused_epilogue;
     node.key = selected.tune->key;
+    node.ms = selected.result.times[selected.chosen].ms;
     plan_.nodes.push_back(std::move(node));
     output_->layers.push_back({name, members, selected.tune, selected.result, selected.chosen});
   }

@@ -85,14 +85,15 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> make_inputs(const Site& s
   Normal random(seed);
   for (std::uint32_t i = 0; i < desc.num_inputs; ++i) {
     if (desc.dtypes[i] == TN_DTYPE_NONE) continue;
-    if (desc.constants[i] != nullptr) {
-      tensors[i] = desc.constants[i]->view();
-      continue;
-    }
     TENON_ASSIGN(const std::uint64_t bytes, tensor_bytes(desc.dtypes[i], desc.dims[i], row_format()));
     TENON_ASSIGN(const std::int64_t count, element_count(desc.dims[i]));
     storage[i].resize(bytes);
     tensors[i] = tensor_view(storage[i].data(), desc.dtypes[i], desc.dims[i], row_format(), TN_MEMORY_HOST);
+    if (desc.constants[i] != nullptr) {
+      // A copy: the generator fills every input that it is given, and the constant belongs to the network.
+      std::memcpy(storage[i].data(), desc.constants[i]->data(), bytes);
+      continue;
+    }
     for (std::int64_t e = 0; e < count; ++e) {
       // Integers stay small enough to be valid almost anywhere; ops that need more bring a generator.
       const double value = is_float(desc.dtypes[i]) ? random.next() : static_cast<double>(random.word() % 4);
