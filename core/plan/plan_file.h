@@ -1,7 +1,7 @@
 // The engine file: a readable 4 KiB header, then the FlatBuffers plan, then aligned constants; see
 // docs/file_formats.md.
 //
-// Thread rule: pure functions; EngineFile is immutable.
+// Thread rule: pure functions; MappedFile is immutable.
 #pragma once
 
 #include <cstdint>
