@@ -126,9 +126,10 @@ Result<std::string> fingerprint(const Library& library, const BuildRequest& requ
   TENON_ASSIGN(const std::string described, device_of.describe());
   print["the device"] = json::parse(described)["device"];
   print["the version of Tenon"] = tn_version();
-  TENON_ASSIGN(const std::string registry, library.describe());
+  TENON_ASSIGN(const std::string text, library.describe());
+  const json registry = json::parse(text);
   json plugins = json::object();
-  for (const json& plugin : json::parse(registry)["plugins"]) plugins[plugin["id"].get<std::string>()] = plugin["hash"];
+  for (const json& plugin : registry["plugins"]) plugins[plugin["id"].get<std::string>()] = plugin["hash"];
   print["the set of plugins"] = plugins;
   return print.dump();
 }

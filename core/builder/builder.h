@@ -74,7 +74,7 @@ struct BuildOutput {
 
 Result<BuildOutput> build(const Graph& network, const BuildOptions& options);
 
-/// The report of CLI.md: layers, cache, memory, values, rules, build_ms.
+/// The build report (docs/use.md): layers, cache, memory, values, rules, build_ms.
 nlohmann::json report_json(const BuildOutput& output);
 
 /// node, candidates[] {kernel, combo, tactic, tactic_hash, ms, status, reason} of the layer called `name`, or of the one

@@ -90,7 +90,7 @@ class Lowering {
     const std::uint32_t from = tensors_.at({id, have});
     const std::uint32_t to = add_tensor(name, value.dtype, value.dims,
                                         conversion->candidate().combo.outputs[0].format, Storage::kArena);
-    add_plan_node(name, {}, {from}, {to}, *conversion);
+    add_plan_node(name, {}, {from}, {to}, *conversion, conversion->tune->site);
     tensors_[{id, format}] = to;
     return to;
   }
@@ -114,13 +114,15 @@ class Lowering {
       tensors_[{node.outputs[i], format}] = outputs.back();
       produced_[node.outputs[i]] = format;
     }
-    add_plan_node(node.name, node.members, inputs, outputs, selected);
+    // Identical layers share one record but not their weights: each node is a site of its own from here on.
+    add_plan_node(node.name, node.members, inputs, outputs, selected,
+                  Site::create(describe_site(graph_, id, selected.tune->site->desc().flags), *options_.device));
     return {};
   }
 
   void add_plan_node(const std::string& name, const std::vector<std::string>& members,
                      const std::vector<std::uint32_t>& inputs, const std::vector<std::uint32_t>& outputs,
-                     const SelectedSite& selected) {
+                     const SelectedSite& selected, std::shared_ptr<const Site> site) {
     const SiteDesc& desc = selected.tune->site->desc();
     const Candidate& candidate = selected.candidate();
     PlanNode node;
@@ -144,6 +146,7 @@ class Lowering {
     node.ms = selected.result.times[selected.chosen].ms;
     plan_.nodes.push_back(std::move(node));
     output_->layers.push_back({name, members, selected.tune, selected.result, selected.chosen});
+    sites_.push_back(std::move(site));
   }
 
   /// Lifetimes in steps of nodes; in-place outputs share the buffer of their input.
@@ -213,7 +216,7 @@ class Lowering {
       PlanNode& node = plan_.nodes[n];
       const LayerTrace& layer = output_->layers[n];
       const Candidate& candidate = layer.site->enumeration.candidates[layer.chosen];
-      TENON_ASSIGN(const std::unique_ptr<Instance> instance, Instance::configure(layer.site->site, candidate));
+      TENON_ASSIGN(const std::unique_ptr<Instance> instance, Instance::configure(sites_[n], candidate));
       const TnSizes& sizes = instance->sizes();
       if (sizes.workspace > options_.workspace_limit) {
         return {Code::kInvalid, fmt::format("layer {}: kernel {} now wants {} bytes of workspace, over the limit of {}; "
@@ -229,7 +232,7 @@ class Lowering {
       if (!shared) plan_.persistent_bytes += sizes.persistent;
       const bool relocatable = (candidate.kernel.kernel->flags & TN_KERNEL_RELOCATABLE) != 0;
       if (relocatable && sizes.persistent != 0) {
-        TENON_RETURN_IF_ERROR(pack(*layer.site->site, instance.get(), *stream, &node));
+        TENON_RETURN_IF_ERROR(pack(*sites_[n], instance.get(), *stream, &node));
       }
       TENON_ASSIGN(node.state, instance->serialize());
     }
@@ -280,6 +283,7 @@ class Lowering {
   Plan& plan_;
   std::map<std::pair<ValueId, std::string>, std::uint32_t> tensors_;
   std::map<ValueId, std::string> produced_;
+  std::vector<std::shared_ptr<const Site>> sites_;  ///< one per plan node, with that node's own constants
 };
 
 }  // namespace

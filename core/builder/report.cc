@@ -105,7 +105,7 @@ Result<json> explain_json(const BuildOutput& output, const std::string& name) {
                           {"combo", candidate.combo_text},
                           {"tactic", candidate.tactic.params},
                           {"tactic_hash", to_text(candidate.hash)},
-                          {"ms", time.usable() ? json(time.ms) : json()},
+                          {"ms", time.has_time() ? json(time.ms) : json()},
                           {"status", status_text(time, i == found->chosen)},
                           {"reason", time.reason}});
   }

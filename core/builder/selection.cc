@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -54,6 +55,7 @@ Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, 
     }
     candidates = std::move(kept);
     site->enumeration.fallback = Candidate();
+    site->restricted = true;
   }
   return {};
 }
@@ -89,15 +91,6 @@ Result<TuneResult> time_with_fallback(Tuner* tuner, TuneSite* site, int index, i
   return tuner->time_site(*site, index, count);
 }
 
-/// Fastest usable candidate, the first of equals; nothing if none is usable.
-std::optional<std::size_t> fastest(const TuneResult& result) {
-  std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < result.times.size(); ++i) {
-    if (result.times[i].usable() && (!best || result.times[i].ms < result.times[*best].ms)) best = i;
-  }
-  return best;
-}
-
 /// Port formats as the layout solver wants them.
 LayoutProblem::Option make_option(const Site& site, const Candidate& candidate, double ms) {
   LayoutProblem::Option option;
@@ -113,18 +106,16 @@ LayoutProblem::Option make_option(const Site& site, const Candidate& candidate, 
 /// Options of one site: the best candidate of each combo, or the recorded one alone.
 std::vector<std::size_t> options_of(const SelectedSite& selected) {
   if (selected.result.fixed) return {*selected.result.recorded};
-  std::map<std::string, std::size_t> best;
-  std::vector<std::size_t> order;
   const std::vector<Candidate>& candidates = selected.tune->enumeration.candidates;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const CandidateTime& time = selected.result.times[i];
-    if (!time.usable()) continue;
-    const auto [entry, added] = best.emplace(candidates[i].combo_text, i);
-    if (!added && time.ms < selected.result.times[entry->second].ms) entry->second = i;
+  std::set<std::string> combos;
+  std::vector<std::size_t> options;
+  for (const Candidate& candidate : candidates) {
+    if (!combos.insert(candidate.combo_text).second) continue;
+    const auto best = fastest_candidate(
+        selected.result, [&](std::size_t i) { return candidates[i].combo_text == candidate.combo_text; });
+    if (best) options.push_back(*best);
   }
-  for (const auto& [combo, index] : best) order.push_back(index);
-  std::sort(order.begin(), order.end());
-  return order;
+  return options;
 }
 
 /// Times every conversion that any pair of options could need.
@@ -252,7 +243,7 @@ Result<const SelectedSite*> Reformats::find(std::int32_t dtype, const TnDims& di
   tune->enumeration.fallback = Candidate();
   if (tune->enumeration.candidates.empty()) return nullptr;
   TENON_ASSIGN(TuneResult result, tuner_->time_site(*tune, 0, 0));
-  const std::optional<std::size_t> chosen = result.fixed ? result.recorded : fastest(result);
+  const std::optional<std::size_t> chosen = result.fixed ? result.recorded : fastest_candidate(result);
   if (!chosen) return nullptr;
   entry = SelectedSite{std::move(tune), std::move(result), *chosen};
   return &*entry;
@@ -287,6 +278,7 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
       SelectedSite& shared = selection.sites[entry->second];
       if (tune->enumeration.candidates.size() < shared.tune->enumeration.candidates.size()) {
         shared.tune->enumeration = tune->enumeration;
+        shared.tune->restricted = true;
       }
       continue;
     }

@@ -96,7 +96,7 @@ class ExecutionContext {
   std::unique_ptr<Impl> impl_;
 };
 
-/// One line per layer in MISSION.md's form, or a JSON array; works from a plan alone, without plugins.
+/// One line per layer (docs/use.md shows the form), or a JSON array; works from a plan alone, without plugins.
 std::string inspect_oneline(const Plan& plan);
 std::string inspect_json(const Plan& plan);
 std::string inspect_layer_oneline(const Plan& plan, std::size_t layer);

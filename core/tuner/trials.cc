@@ -16,10 +16,12 @@ namespace {
 // median of slices then is that of undisturbed ones.
 constexpr double kRoundMs = 1.0;
 constexpr double kSliceMs = 0.1;
-constexpr double kHopeless = 10;  // times the fastest: not run again
-constexpr double kSecondLookMs =
-    50;                           // a shorter first run is repeated: it may have lost the processor for a time slice
-constexpr double kStageMs = 100;  // a slow candidate gets fewer rounds per stage, at least one
+// A candidate this many times slower than the fastest is not run again.
+constexpr double kHopeless = 10;
+// A first run shorter than this is repeated once: it may have lost the processor for a time slice.
+constexpr double kSecondLookMs = 50;
+// A slow candidate gets fewer rounds per stage, but at least one.
+constexpr double kStageMs = 100;
 
 struct Stage {
   double factor;  // of the fastest time

@@ -52,6 +52,7 @@ class Tuner::SiteTuning {
     const bool first = tuner_.known_sites_.insert(site_.key).second;
     std::optional<CacheChoice> choice = tuner_.cache_->choice(site_.key);
     if (tuner_.options_.retune && choice && !choice->pinned) choice.reset();
+    if (site_.restricted && choice && !offered(choice->tactic)) choice.reset();
     if (first) ++(choice ? tuner_.counts_.hits : tuner_.counts_.misses);
     anew_ = tuner_.options_.retune && !choice && first;
     look_up();
@@ -91,6 +92,9 @@ class Tuner::SiteTuning {
       if (result_.times[i].state == State::kUnmeasured) found.push_back(i);
     }
     return found;
+  }
+  bool offered(std::uint64_t tactic) const {
+    return std::any_of(candidates_.begin(), candidates_.end(), [&](const auto& c) { return c.hash == tactic; });
   }
   bool any_usable() const {
     return std::any_of(result_.times.begin(), result_.times.end(), [](const auto& time) { return time.usable(); });

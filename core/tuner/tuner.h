@@ -51,6 +51,7 @@ struct TuneSite {
   std::string layer;  ///< name for messages and, in editable mode, for the key
   Hash128 key;
   Enumeration enumeration;
+  bool restricted = false;  ///< the caller's rules narrowed the candidates: a recorded choice outside them does not count
 };
 
 struct TuneResult {
@@ -97,7 +98,7 @@ class Tuner {
   Result<TuneResult> time_site(const TuneSite& site, int index, int count);
 
   /// Writes the choice to the cache unless it is recorded already or was never measured, and logs the table of
-  /// MISSION.md at verbose level if anything was measured for the site in this build.
+  /// docs/use.md at verbose level if anything was measured for the site in this build.
   void record_choice(const TuneSite& site, const TuneResult& result, std::size_t chosen);
 
   const TunerCounts& counts() const { return counts_; }

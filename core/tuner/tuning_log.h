@@ -1,4 +1,4 @@
-// The words in which the tuner tells what it did; the forms are MISSION.md's, for programs that read logs.
+// The words in which the tuner tells what it did; the forms are fixed (docs/use.md), for programs that read logs.
 #pragma once
 
 #include <string>

@@ -193,7 +193,7 @@ class Network {
   detail::Handle<TnNetwork, tn_network_release> handle_;
 };
 
-/// Recorded choices and measurements; see MISSION of the timing cache in docs/how_it_works.md.
+/// Recorded choices and measurements; see docs/how_it_works.md.
 class TimingCache {
  public:
   using Key = TnCacheKey;
@@ -326,7 +326,7 @@ struct TensorInfo {
   std::vector<std::int64_t> dims;
 };
 
-/// What layers an engine has and what they run; see MISSION's inspector line.
+/// What layers an engine has and what they run.
 class Engine;
 class EngineInspector {
  public:

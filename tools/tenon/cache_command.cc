@@ -37,9 +37,9 @@ struct CacheCommand {
   /// The one choice that --layer or --key names.
   json find(const TimingCache& cache) const {
     if (layer.empty() == key.empty()) throw UsageError("name one entry with --layer NAME or --key 0x...");
-    const json all = json::parse(check(cache.describe(layer)))["choices"];
+    const json described = json::parse(check(cache.describe(layer)));
     json found = json::array();
-    for (const json& choice : all) {
+    for (const json& choice : described["choices"]) {
       if (key.empty() || choice["key"] == key) found.push_back(choice);
     }
     if (found.empty()) throw WorkError(file + " has no entry for " + (layer.empty() ? "key " + key : "layer " + layer) + "; tenon cache list shows them");
@@ -54,7 +54,8 @@ struct CacheCommand {
   /// What was measured for a key.
   static json measured(const TimingCache& cache, const std::string& wanted) {
     json result = json::array();
-    for (const json& entry : json::parse(check(cache.describe()))["measured"]) {
+    const json described = json::parse(check(cache.describe()));
+    for (const json& entry : described["measured"]) {
       if (entry["key"] == wanted) result.push_back(entry);
     }
     return result;
@@ -163,7 +164,8 @@ struct CacheCommand {
     if (files.size() != 2) throw UsageError("diff needs two files");
     std::map<std::string, json> sides[2];
     for (std::size_t i = 0; i < 2; ++i) {
-      for (const json& c : json::parse(check(load(files[i]).describe()))["choices"]) sides[i][c["key"]] = c;
+      const json described = json::parse(check(load(files[i]).describe()));
+      for (const json& c : described["choices"]) sides[i][c["key"]] = c;
     }
     json differences = json::array();
     std::set<std::string> keys;

@@ -16,7 +16,7 @@
 
 namespace tenon::cli {
 
-/// Exit status of CLI.md.
+/// Exit status, see docs/use.md.
 enum Exit { kSuccess = 0, kFailed = 1, kUsage = 2 };
 
 /// A mistake in how the program was called: exit status 2.
