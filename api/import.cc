@@ -65,7 +65,10 @@ class Sources {
     if (!name.empty() && name[0] == '@') {
       const auto given = files_.find(name.substr(1));
       if (given == files_.end()) return Status(Code::kNotFound, fmt::format("no file was given for \"{}\"", name.substr(1)));
-      return open_path(given->second);
+      auto opened = open_path(given->second);
+      // "Not found" would mean that no file was given.
+      if (!opened.ok()) return Status(Code::kIo, opened.status().message());
+      return opened;
     }
     std::error_code error;
     const fs::path root = fs::weakly_canonical(folder_, error);

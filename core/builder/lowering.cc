@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -211,7 +212,7 @@ class Lowering {
   /// Configures each chosen candidate once more to learn its sizes and state, and packs what may travel packed.
   Status prepare_instances() {
     TENON_ASSIGN(const std::unique_ptr<Stream> stream, options_.device->create_stream());
-    std::set<std::pair<std::uint64_t, std::uint64_t>> packed;
+    std::set<std::tuple<std::string, std::uint64_t, std::uint64_t>> packed;  // as the engine shares them
     for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
       PlanNode& node = plan_.nodes[n];
       const LayerTrace& layer = output_->layers[n];
@@ -228,7 +229,7 @@ class Lowering {
       plan_.context_host_bytes += (sizes.context_host + 255) / 256 * 256;
       plan_.context_device_bytes += (sizes.context_device + 255) / 256 * 256;
       const bool shared = (sizes.pack_key[0] != 0 || sizes.pack_key[1] != 0) &&
-                          !packed.emplace(sizes.pack_key[0], sizes.pack_key[1]).second;
+                          !packed.emplace(node.plugin_id, sizes.pack_key[0], sizes.pack_key[1]).second;
       if (!shared) plan_.persistent_bytes += sizes.persistent;
       const bool relocatable = (candidate.kernel.kernel->flags & TN_KERNEL_RELOCATABLE) != 0;
       if (relocatable && sizes.persistent != 0) {

@@ -4,6 +4,7 @@
 #include <tenon/plugin/ext/expression.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <tenon/status.hpp>
 #include <vector>
@@ -42,7 +43,6 @@ std::string primitive_name(std::int32_t primitive);
 /// operand. Logic and comparisons give 0 or 1 and take any value but 0 for true; min and max pass NaN on; mod has the
 /// sign of its first argument (C's fmod); casts truncate and saturate to integers, and round to f16 and bf16.
 /// REQUIRES: verify(operands.size()) is ok.
-void evaluate_f32(const Expression& expression, const std::vector<const float*>& operands, float* y,
-                  std::int64_t count);
+void evaluate_f32(const Expression& expression, std::span<const float* const> operands, float* y, std::int64_t count);
 
 }  // namespace tenon

@@ -154,8 +154,7 @@ void run_step(const TnExprInstr& step, const float* a, const float* b, const flo
 
 }  // namespace
 
-void evaluate_f32(const Expression& expression, const std::vector<const float*>& operands, float* y,
-                  std::int64_t count) {
+void evaluate_f32(const Expression& expression, std::span<const float* const> operands, float* y, std::int64_t count) {
   const std::vector<TnExprInstr>& steps = expression.instrs();
   if (steps.empty()) {
     if (operands[0] != y) std::copy_n(operands[0], count, y);

@@ -9,6 +9,10 @@
 namespace tenon {
 namespace {
 
+void evaluate(const Expression& expression, const std::vector<const float*>& operands, float* y, std::int64_t count) {
+  evaluate_f32(expression, operands, y, count);
+}
+
 TnExprInstr input(std::uint32_t operand) { return {TN_EX_INPUT, TN_F32, 0, 0, 0, operand, 0}; }
 TnExprInstr constant(double value) { return {TN_EX_CONSTANT, TN_F32, 0, 0, 0, 0, value}; }
 TnExprInstr op(std::int32_t primitive, std::int32_t a, std::int32_t b = 0, std::int32_t c = 0,
@@ -73,7 +77,7 @@ void check(std::int32_t primitive, const std::function<float(float, float)>& exp
   if (arity == 1) steps = {input(0), op(primitive, 0, 0, 0, dtype)};
   const Expression expression(steps);
   ASSERT_TRUE(expression.verify(2).ok());
-  evaluate_f32(expression, {a.data(), b.data()}, y.data(), kCount);
+  evaluate(expression, {a.data(), b.data()}, y.data(), kCount);
   for (int i = 0; i < kCount; ++i) {
     const float want = expected(a[i], b[i]);
     if (std::isnan(want)) {
@@ -164,22 +168,22 @@ TEST(Evaluate, Corners) {
   const float a[] = {nan, 1, 2.5f, 1e30f, 0.1f};
   const float b[] = {1, nan, 3.5f, -1e30f, 0};
   float y[5];
-  evaluate_f32(Expression({input(0), input(1), op(TN_EX_MAX, 0, 1)}), {a, b}, y, 5);
+  evaluate(Expression({input(0), input(1), op(TN_EX_MAX, 0, 1)}), {a, b}, y, 5);
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_TRUE(std::isnan(y[1]));
   EXPECT_EQ(y[3], huge);
-  evaluate_f32(Expression({input(0), input(1), constant(7), op(TN_EX_SELECT, 1, 0, 2)}), {a, b}, y, 5);
+  evaluate(Expression({input(0), input(1), constant(7), op(TN_EX_SELECT, 1, 0, 2)}), {a, b}, y, 5);
   EXPECT_EQ(y[2], 2.5f);
   EXPECT_EQ(y[4], 7);
-  evaluate_f32(Expression({input(0), op(TN_EX_CAST, 0, 0, 0, TN_I64)}), {a}, y, 5);
+  evaluate(Expression({input(0), op(TN_EX_CAST, 0, 0, 0, TN_I64)}), {a}, y, 5);
   EXPECT_EQ(y[0], 0);
   EXPECT_LE(y[3], 9223372036854775807.0f);
   EXPECT_LT(static_cast<double>(y[3]), 9223372036854775807.0);
-  evaluate_f32(Expression({input(0), op(TN_EX_CAST, 0, 0, 0, TN_F16)}), {a}, y, 5);
+  evaluate(Expression({input(0), op(TN_EX_CAST, 0, 0, 0, TN_F16)}), {a}, y, 5);
   EXPECT_EQ(y[4], 0.0999755859375f);  // 0x2E66
-  evaluate_f32(Expression({input(0), op(TN_EX_CAST, 0, 0, 0, TN_BF16)}), {a}, y, 5);
+  evaluate(Expression({input(0), op(TN_EX_CAST, 0, 0, 0, TN_BF16)}), {a}, y, 5);
   EXPECT_EQ(y[4], 0.10009765625f);  // 0x3DCD
-  evaluate_f32(Expression({input(0), op(TN_EX_ROUND_EVEN, 0)}), {b}, y, 3);
+  evaluate(Expression({input(0), op(TN_EX_ROUND_EVEN, 0)}), {b}, y, 3);
   EXPECT_EQ(y[2], 4);
 }
 
@@ -187,16 +191,16 @@ TEST(Evaluate, InPlaceAndLong) {
   std::vector<float> x(777);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) - 300;
   std::vector<float> same = x;
-  evaluate_f32(leaky(), {same.data()}, same.data(), 777);
+  evaluate(leaky(), {same.data()}, same.data(), 777);
   for (std::size_t i = 0; i < x.size(); ++i) ASSERT_FLOAT_EQ(same[i], x[i] > 0 ? x[i] : x[i] * 0.1f);
   same = x;
-  evaluate_f32(Expression(), {x.data()}, same.data(), 777);
+  evaluate(Expression(), {x.data()}, same.data(), 777);
   EXPECT_EQ(same, x);
   std::vector<TnExprInstr> steps = {input(0), constant(1)};
   for (int i = 0; i < 60; ++i) steps.push_back(op(TN_EX_ADD, static_cast<int>(steps.size()) - (i == 0 ? 2 : 1), 1));
-  evaluate_f32(Expression(steps), {x.data()}, same.data(), 777);
+  evaluate(Expression(steps), {x.data()}, same.data(), 777);
   for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(same[i], x[i] + 60);
-  evaluate_f32(relu(), {x.data()}, same.data(), 0);
+  evaluate(relu(), {x.data()}, same.data(), 0);
 }
 
 }  // namespace

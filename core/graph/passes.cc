@@ -137,7 +137,8 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> evaluate_reference(
       }
       TENON_RETURN_IF_ERROR(node.epilogues[i].verify(1).with_context(owner + ": epilogue"));
       float* data = static_cast<float*>(results[i].tensor.data);
-      evaluate_f32(node.epilogues[i], {data}, data, count);
+      const float* const operand = data;
+      evaluate_f32(node.epilogues[i], {&operand, 1}, data, count);
     }
     TENON_ASSIGN(std::shared_ptr<const HostTensor> output, finish_output(results[i], value.dtype, count));
     outputs.push_back(std::move(output));

@@ -47,7 +47,8 @@ void apply_epilogue(const Expression& epilogue, const TnTensor& tensor, const Tn
     const auto& self = *static_cast<const Job*>(argument);
     const std::int64_t begin = chunk * kEpilogueChunk;
     float* data = self.data + begin;
-    evaluate_f32(*self.epilogue, {data}, data, std::min(kEpilogueChunk, self.count - begin));
+    const float* const operand = data;
+    evaluate_f32(*self.epilogue, {&operand, 1}, data, std::min(kEpilogueChunk, self.count - begin));
   };
   const std::int64_t chunks = (count + kEpilogueChunk - 1) / kEpilogueChunk;
   const auto* parallel = static_cast<const TnParallel*>(exec.parallel);

@@ -164,7 +164,8 @@ Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const Op
         sample.expected.push_back(static_cast<float>(load_element(bytes.data(), dtype, e)));
       }
       if (output < desc.epilogues.size() && !desc.epilogues[output].empty()) {
-        evaluate_f32(desc.epilogues[output], {sample.expected.data()}, sample.expected.data(), elements);
+        const float* const operand = sample.expected.data();
+        evaluate_f32(desc.epilogues[output], {&operand, 1}, sample.expected.data(), elements);
       }
       samples.push_back(std::move(sample));
     }

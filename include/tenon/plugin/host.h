@@ -23,7 +23,8 @@ struct TnHost {
   const char* version; /* "0.1.0" */
   void* impl;          /* the host's own */
 
-  /* Records the reason of a failure for the calling thread and returns `code`. `where` is "file:line". [any] */
+  /* Records the reason of a failure for the calling thread and returns `code`. `where` is "file:line". After a host
+   * call that failed, return its code without calling fail again: the host has recorded the reason. [any] */
   TnStatus(TN_CALL* fail)(const TnHost* host, TnStatus code, const char* where, const char* message);
   /* Writes to the caller's logger. [any] */
   void(TN_CALL* log)(const TnHost* host, int32_t level, const char* message);

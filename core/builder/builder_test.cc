@@ -1,0 +1,198 @@
+// The builder with a plugin that is linked into this program: what is chosen, recorded, reported and refused.
+#include "core/builder/builder.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/plan/plan_file.h"
+#include "core/runtime/engine.h"
+
+namespace tenon {
+
+const TnPlugin* builder_test_plugin();  // builder_test_plugin.cc
+
+namespace {
+
+std::shared_ptr<const HostTensor> floats(const std::vector<float>& values) {
+  const TnDims dims = make_dims({static_cast<std::int64_t>(values.size())});
+  return *HostTensor::create(TN_F32, dims, values.data(), values.size() * sizeof(float));
+}
+
+class BuilderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    registry_ = Registry::create(null_logger());
+    ASSERT_TRUE(registry_->add_linked(builder_test_plugin()).ok());
+    options_.device = make_cpu_device({.threads = 1});
+    options_.registry = registry_;
+    options_.cache = std::make_shared<TimingCache>(options_.device->info().signature);
+  }
+
+  /// x * w1 (weigh1), then * w2 (weigh2): two layers of equal shape.
+  Graph network(bool relu = false) {
+    Graph graph(registry_);
+    ValueId x = *graph.add_input("x", TN_F32, make_dims({3}));
+    const ValueId w1 = *graph.add_constant("w1", floats({1, 2, 3}));
+    const ValueId w2 = *graph.add_constant("w2", floats({10, 20, 30}));
+    for (const auto& [name, w] : {std::pair{"weigh1", w1}, std::pair{"weigh2", w2}}) {
+      x = graph.node(*graph.add_node("test.weigh/1", name, {}, {x, w}, 1)).outputs[0];
+    }
+    if (relu) x = graph.node(*graph.add_node("test.relu/1", "relu", {}, {x}, 1)).outputs[0];
+    EXPECT_TRUE(graph.add_output(x).ok());
+    return graph;
+  }
+
+  std::vector<float> run(const Plan& plan, std::vector<float> x) {
+    auto bytes = std::make_shared<std::vector<std::uint8_t>>(*write_plan(plan));
+    auto engine = Engine::load(bytes->data(), bytes->size(), bytes, {options_.device, registry_});
+    EXPECT_TRUE(engine.ok()) << engine.status().message();
+    if (!engine.ok()) return {};
+    auto context = *(*engine)->create_context();
+    std::vector<float> y(x.size());
+    EXPECT_TRUE(context->set_tensor((*engine)->inputs()[0].name, x.data()).ok());
+    EXPECT_TRUE(context->set_tensor((*engine)->outputs()[0].name, y.data()).ok());
+    EXPECT_TRUE(context->execute().ok());
+    return y;
+  }
+
+  std::shared_ptr<Registry> registry_;
+  BuildOptions options_;
+};
+
+TEST_F(BuilderTest, LayersOfEqualShapeShareOneRecordButNotTheirWeights) {
+  for (const char* kernel : {"test.weigh.packed.f32", "test.weigh.plain.f32"}) {
+    options_.layer_rules = {{"*", kernel, "", std::nullopt}};
+    options_.cache->reset();
+    const auto output = build(network(), options_);
+    ASSERT_TRUE(output.ok()) << output.status().message();
+    EXPECT_EQ(output->counts.misses, 1);
+    EXPECT_EQ(output->plan.nodes[0].key, output->plan.nodes[1].key);
+    EXPECT_EQ(run(output->plan, {1, 1, -1}), (std::vector<float>{10, 40, -90})) << kernel;
+  }
+}
+
+TEST_F(BuilderTest, EditableCachesKeepARecordForEachLayer) {
+  options_.editable = true;
+  const auto output = build(network(), options_);
+  ASSERT_TRUE(output.ok()) << output.status().message();
+  EXPECT_EQ(output->counts.misses, 2);
+  EXPECT_EQ(options_.cache->choices_of_layer("weigh1").size(), 1u);
+  EXPECT_EQ(options_.cache->choices_of_layer("weigh2").size(), 1u);
+}
+
+TEST_F(BuilderTest, ASecondBuildMeasuresNothingAndGivesTheSameBytes) {
+  const Graph graph = network(true);
+  const std::string before = graph.dump();
+  const auto first = build(graph, options_);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  EXPECT_GT(first->counts.measured, 0);
+  options_.frozen = true;
+  for (int i = 0; i < 5; ++i) {
+    const auto again = build(graph, options_);
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    EXPECT_EQ(again->counts.measured, 0);
+    EXPECT_EQ(*write_plan(again->plan), *write_plan(first->plan));
+  }
+  EXPECT_EQ(graph.dump(), before) << "building must not change the network";
+}
+
+TEST_F(BuilderTest, FrozenWithoutARecordNamesLayerAndKey) {
+  options_.frozen = true;
+  options_.editable = true;
+  const auto output = build(network(), options_);
+  ASSERT_FALSE(output.ok());
+  EXPECT_NE(output.status().message().find("weigh1"), std::string::npos) << output.status().message();
+  EXPECT_NE(output.status().message().find("0x"), std::string::npos);
+}
+
+TEST_F(BuilderTest, NondeterministicKernelsTakePartOnlyWhenAllowed) {
+  const auto strict = build(network(), options_);
+  ASSERT_TRUE(strict.ok());
+  const auto explained = *explain_json(*strict, "weigh1");
+  bool declined = false;
+  for (const auto& candidate : explained["candidates"]) {
+    declined = declined || (candidate["kernel"] == "test.weigh.random.f32" && candidate["status"] == "declined");
+  }
+  EXPECT_TRUE(declined) << explained.dump(1);
+  options_.allow_nondeterministic = true;
+  options_.layer_rules = {{"*", "test.weigh.random.f32", "", std::nullopt}};
+  EXPECT_TRUE(build(network(), options_).ok());
+}
+
+TEST_F(BuilderTest, ARuleThatNoKernelFitsListsTheValidTactics) {
+  options_.layer_rules = {{"weigh2", "vendor.weigh.magic.f32", "", std::nullopt}};
+  const auto output = build(network(), options_);
+  ASSERT_FALSE(output.ok());
+  for (const char* word : {"weigh2", "vendor.weigh.magic.f32", "test.weigh.packed.f32"}) {
+    EXPECT_NE(output.status().message().find(word), std::string::npos) << output.status().message();
+  }
+}
+
+TEST_F(BuilderTest, APinOnALayerThatIsGoneIsAnError) {
+  options_.editable = true;
+  ASSERT_TRUE(build(network(), options_).ok());
+  CacheChoice choice = options_.cache->choices_of_layer("weigh1").front();
+  choice.layer = "weigh3";
+  choice.pinned = true;
+  options_.cache->insert(choice);
+  const auto output = build(network(), options_);
+  ASSERT_FALSE(output.ok());
+  EXPECT_NE(output.status().message().find("weigh3"), std::string::npos) << output.status().message();
+}
+
+TEST_F(BuilderTest, NetworksWithoutOutputOrKernelAreRefused) {
+  Graph empty(registry_);
+  EXPECT_EQ(build(empty, options_).status().code(), Code::kInvalid);
+  Graph passed(registry_);
+  ASSERT_TRUE(passed.add_output(*passed.add_input("x", TN_F32, make_dims({1}))).ok());
+  const auto output = build(passed, options_);
+  ASSERT_FALSE(output.ok()) << "copying an input needs tenon.reformat/1, which is not loaded here";
+  EXPECT_NE(output.status().message().find("tenon.reformat/1"), std::string::npos);
+}
+
+TEST_F(BuilderTest, TheReferenceRunsWhereNoKernelDoes) {
+  const auto output = build(network(true), options_);
+  ASSERT_TRUE(output.ok()) << output.status().message();
+  EXPECT_EQ(output->plan.nodes.back().kernel, "test.relu.reference");
+  EXPECT_EQ(run(output->plan, {1, 1, -1}), (std::vector<float>{10, 40, 0}));
+}
+
+TEST_F(BuilderTest, ReportSaysWhatWasBuilt) {
+  const auto output = build(network(true), options_);
+  ASSERT_TRUE(output.ok());
+  const auto report = report_json(*output);
+  ASSERT_EQ(report["layers"].size(), 3u);
+  EXPECT_EQ(report["layers"][0]["name"], "weigh1");
+  EXPECT_EQ(report["layers"][0]["fused_from"][0], "weigh1");
+  EXPECT_EQ(report["cache"]["misses"], 2);
+  // The bound again, from the lifetimes: most bytes alive at any one step, in pieces of 256.
+  std::uint64_t bound = 0;
+  for (int step = 0; step < 3; ++step) {
+    std::uint64_t alive = 0;
+    for (const auto& value : report["values"]) {
+      if (value["first_use"] <= step && step <= value["last_use"]) alive += (value["bytes"].get<std::uint64_t>() + 255) / 256 * 256;
+    }
+    bound = std::max(bound, alive);
+  }
+  EXPECT_EQ(report["memory"]["activation_lower_bound"], bound);
+  EXPECT_FALSE(explain_json(*output, "weigh9").ok());
+  EXPECT_NE(explain_json(*output, "weigh9").status().message().find("weigh"), std::string::npos);
+}
+
+TEST_F(BuilderTest, SeveralBuildersShareOneCache) {
+  std::vector<std::thread> threads;
+  std::vector<std::string> failures(4);
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const auto output = build(network(i % 2 == 0), options_);
+      if (!output.ok()) failures[i] = output.status().message();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& failure : failures) EXPECT_EQ(failure, "");
+}
+
+}  // namespace
+}  // namespace tenon

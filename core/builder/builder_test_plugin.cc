@@ -1,0 +1,78 @@
+// test.weigh/1: y = x * w, w constant. One kernel packs w into persistent memory that may travel in an engine, one reads
+// it where it lies; test.relu/1 is pointwise, so that it may become an epilogue.
+#include <algorithm>
+
+#include <tenon/sdk/plugin.hpp>
+
+namespace tenon::builder_test {
+namespace {
+
+void infer(const Infer& question) { question.output(0, question.input(0).dtype(), question.input(0).dims()); }
+
+void reference(const Reference& call) {
+  const float* x = call.input(0).data<float>();
+  const float* w = call.input(1).data<float>();
+  call.fill<float>(0, [&](const int64_t*, int64_t linear) { return x[linear] * w[linear]; });
+}
+
+class Packed final : public IPlugin {
+ public:
+  void configure(const Config& config) override {
+    count_ = config.site().dims(0).elements();
+    sizes_.persistent = static_cast<uint64_t>(count_) * sizeof(float);
+  }
+  Sizes sizes() const override { return sizes_; }
+  void initialize(const Init& init) override {
+    packed_ = init.persistent<float>();
+    if (!init.filled()) std::copy_n(init.constant(1).data<float>(), count_, packed_);
+  }
+  void enqueue(const Exec&, const TnTensor* inputs, const TnTensor* outputs) const override {
+    const float* x = static_cast<const float*>(inputs[0].data);
+    for (int64_t i = 0; i < count_; ++i) static_cast<float*>(outputs[0].data)[i] = x[i] * packed_[i];
+  }
+
+ private:
+  int64_t count_ = 0;
+  float* packed_ = nullptr;
+  Sizes sizes_;
+};
+
+class Plain final : public IPlugin {
+ public:
+  void configure(const Config& config) override { count_ = config.site().dims(0).elements(); }
+  void enqueue(const Exec&, const TnTensor* inputs, const TnTensor* outputs) const override {
+    const float* x = static_cast<const float*>(inputs[0].data);
+    const float* w = static_cast<const float*>(inputs[1].data);
+    for (int64_t i = 0; i < count_; ++i) static_cast<float*>(outputs[0].data)[i] = x[i] * w[i];
+  }
+
+ private:
+  int64_t count_ = 0;
+};
+
+}  // namespace
+}  // namespace tenon::builder_test
+
+TENON_LINKED_PLUGIN(test_plugin, "test.builder", "1", "Apache-2.0",
+                    tenon::op("test.weigh/1").input("x").input("w").output("y").infer(tenon::builder_test::infer)
+                        .reference(tenon::builder_test::reference),
+                    tenon::op("test.relu/1").input("x").output("y").elementwise()
+                        .map([](double x) { return std::max(x, 0.0); })
+                        .expression([](tenon::ExprBuilder& e, const tenon::Attrs&) {
+                          tenon::emit_activation(e, {tenon::ActivationKind::kRelu, 0, 0}, e.input());
+                        }),
+                    tenon::kernel<tenon::builder_test::Packed>("test.weigh/1", "test.weigh.packed.f32")
+                        .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()}).deterministic().relocatable()
+                        .supports([](const tenon::Site& site) {
+                          if (!site.is_constant(1)) throw tenon::Declined("w is not constant");
+                        }),
+                    tenon::kernel<tenon::builder_test::Plain>("test.weigh/1", "test.weigh.plain.f32")
+                        .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()}).deterministic(),
+                    tenon::kernel<tenon::builder_test::Plain>("test.weigh/1", "test.weigh.random.f32")
+                        .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()}))
+
+namespace tenon {
+
+const TnPlugin* builder_test_plugin() { return test_plugin(); }
+
+}  // namespace tenon
