@@ -35,8 +35,8 @@ Result<Number> parse_number(const std::string& key, const std::string& value) {
 Status set_precision(const std::string& value, BuildOptions* options) {
   options->allow_tf32 = value == "tf32";
   if (value == "fp32" || value == "tf32") return {};
-  return {Code::kInvalid, fmt::format("config precision: \"{}\" is not one that this version builds; expected fp32 or tf32",
-                                      value)};
+  return {Code::kInvalid,
+          fmt::format("config precision: \"{}\" is not one that this version builds; expected fp32 or tf32", value)};
 }
 
 Status set_sources(const std::string& value, BuildOptions* options) {
@@ -46,7 +46,8 @@ Status set_sources(const std::string& value, BuildOptions* options) {
     rest.remove_prefix(std::min(rest.size(), item.size() + 1));
     if (item.size() < 2 || (item[0] != '+' && item[0] != '-')) {
       return {Code::kInvalid, fmt::format("config tactic_sources: expected +name or -name, separated by commas, found "
-                                          "\"{}\"", item)};
+                                          "\"{}\"",
+                                          item)};
     }
     const std::string name(item.substr(1));
     std::erase(options->disabled_sources, name);
@@ -63,7 +64,8 @@ Status set_verbosity(const std::string& value, BuildOptions* options) {
   } else if (value == "detailed") {
     options->verbosity = tenon::Verbosity::kDetailed;
   } else {
-    return {Code::kInvalid, fmt::format("config verbosity: expected none, layer_names or detailed, found \"{}\"", value)};
+    return {Code::kInvalid,
+            fmt::format("config verbosity: expected none, layer_names or detailed, found \"{}\"", value)};
   }
   return {};
 }
@@ -93,7 +95,8 @@ Status add_layer_rule(const std::string& value, BuildOptions* options) {
       TENON_RETURN_IF_ERROR(set_precision(text, &ignored).with_context(fmt::format("layers {}", rule.match)));
     } else {
       return {Code::kInvalid, fmt::format("config layer: unknown key \"{}\"; expected match, kernel, combo, tactic or "
-                                          "precision", key)};
+                                          "precision",
+                                          key)};
     }
   }
   if (rule.match.empty()) return {Code::kInvalid, "config layer: \"match\" is missing"};
@@ -133,14 +136,24 @@ Status set_option(TnBuilderConfig* config, const std::string& key, const std::st
   } else if (key == "layer") {
     return add_layer_rule(value, &options);
   } else {
-    const std::vector<std::string> known = {
-        "device",         "threads",    "workspace", "time_budget",    "editable_timing_cache",
-        "frozen_cache",   "retune",     "layer",     "allow_nondeterministic", "precision",
-        "tactic_sources", "disable_rule", "verbosity", "journal"};
+    const std::vector<std::string> known = {"device",
+                                            "threads",
+                                            "workspace",
+                                            "time_budget",
+                                            "editable_timing_cache",
+                                            "frozen_cache",
+                                            "retune",
+                                            "layer",
+                                            "allow_nondeterministic",
+                                            "precision",
+                                            "tactic_sources",
+                                            "disable_rule",
+                                            "verbosity",
+                                            "journal"};
     const std::string near = tenon::nearest(key, known);
-    return {Code::kInvalid, fmt::format("config key \"{}\" is unknown; {}", key,
-                                        near.empty() ? "expected one of " + tenon::join(known)
-                                                     : "did you mean \"" + near + "\"?")};
+    return {Code::kInvalid,
+            fmt::format("config key \"{}\" is unknown; {}", key,
+                        near.empty() ? "expected one of " + tenon::join(known) : "did you mean \"" + near + "\"?")};
   }
   return {};
 }

@@ -31,22 +31,18 @@ TnCacheKey to_abi(const Hash128& hash) {
 }
 
 json choice_json(const CacheChoice& choice) {
-  return {{"key", to_text(choice.key)},       {"layer", choice.layer}, {"op", choice.op},
-          {"device", choice.device},          {"combo", choice.combo}, {"kernel", choice.kernel},
+  return {{"key", to_text(choice.key)},       {"layer", choice.layer},   {"op", choice.op},
+          {"device", choice.device},          {"combo", choice.combo},   {"kernel", choice.kernel},
           {"tactic", to_text(choice.tactic)}, {"params", choice.params}, {"ms", choice.ms},
           {"pinned", choice.pinned}};
 }
 
 json measurement_json(const CacheMeasurement& measurement) {
   const char* const kinds[] = {"measured", "rejected", "quarantined"};
-  return {{"key", to_text(measurement.key)},
-          {"kind", kinds[static_cast<int>(measurement.kind)]},
-          {"combo", measurement.combo},
-          {"kernel", measurement.kernel},
-          {"revision", measurement.revision},
-          {"tactic", to_text(measurement.tactic)},
-          {"params", measurement.params},
-          {"ms", measurement.ms},
+  return {{"key", to_text(measurement.key)},  {"kind", kinds[static_cast<int>(measurement.kind)]},
+          {"combo", measurement.combo},       {"kernel", measurement.kernel},
+          {"revision", measurement.revision}, {"tactic", to_text(measurement.tactic)},
+          {"params", measurement.params},     {"ms", measurement.ms},
           {"reason", measurement.reason}};
 }
 
@@ -60,12 +56,13 @@ tenon::Result<CacheChoice> parse_choice(const char* text) {
   CacheChoice choice;
   const auto key = tenon::parse_hash128(field("key"));
   if (!key) {
-    return Status(Code::kInvalid, fmt::format("a choice needs \"key\": 0x and 32 hex digits, found \"{}\"", field("key")));
+    return Status(Code::kInvalid,
+                  fmt::format("a choice needs \"key\": 0x and 32 hex digits, found \"{}\"", field("key")));
   }
   const auto tactic = tenon::parse_hash64(field("tactic"));
   if (!tactic || *tactic == ~0ull) {
-    return Status(Code::kInvalid, fmt::format("a choice needs \"tactic\": 0x and up to 16 hex digits, found \"{}\"",
-                                              field("tactic")));
+    return Status(Code::kInvalid,
+                  fmt::format("a choice needs \"tactic\": 0x and up to 16 hex digits, found \"{}\"", field("tactic")));
   }
   choice.key = *key;
   choice.tactic = *tactic;
@@ -190,7 +187,8 @@ TnStatus tn_cache_describe(const TnTimingCache* cache, const char* layer, TnText
         layer != nullptr ? cache->cache->choices_of_layer(layer) : cache->cache->choices();
     for (const CacheChoice& choice : found) choices.push_back(choice_json(choice));
     if (layer == nullptr) {
-      for (const CacheMeasurement& entry : cache->cache->all_measurements()) measured.push_back(measurement_json(entry));
+      for (const CacheMeasurement& entry : cache->cache->all_measurements())
+        measured.push_back(measurement_json(entry));
     } else {
       for (const CacheChoice& choice : found) {
         for (const CacheMeasurement& entry : cache->cache->measurements(choice.key)) {
@@ -198,8 +196,8 @@ TnStatus tn_cache_describe(const TnTimingCache* cache, const char* layer, TnText
         }
       }
     }
-    *out = new TnText{json{{"device", cache->cache->device_signature()}, {"choices", choices}, {"measured", measured}}
-                          .dump(2)};
+    *out = new TnText{
+        json{{"device", cache->cache->device_signature()}, {"choices", choices}, {"measured", measured}}.dump(2)};
     return {};
   });
 }

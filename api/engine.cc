@@ -187,8 +187,7 @@ TnStatus tn_context_set_scratch(TnContext* context, void* memory, uint64_t bytes
 TnStatus tn_context_set_recorder(TnContext* context, TnErrorFn record_error, void* error_context) {
   return guarded([&]() -> Status {
     TENON_RETURN_IF_ERROR(need(context, "context"));
-    auto recorder =
-        record_error != nullptr ? std::make_unique<CallbackRecorder>(record_error, error_context) : nullptr;
+    auto recorder = record_error != nullptr ? std::make_unique<CallbackRecorder>(record_error, error_context) : nullptr;
     context->context->set_recorder(recorder != nullptr ? recorder.get() : context->library->recorder.get());
     context->recorder = std::move(recorder);
     return {};

@@ -64,7 +64,8 @@ class Sources {
   Result<const TnSource*> open_named(const std::string& name) {
     if (!name.empty() && name[0] == '@') {
       const auto given = files_.find(name.substr(1));
-      if (given == files_.end()) return Status(Code::kNotFound, fmt::format("no file was given for \"{}\"", name.substr(1)));
+      if (given == files_.end())
+        return Status(Code::kNotFound, fmt::format("no file was given for \"{}\"", name.substr(1)));
       auto opened = open_path(given->second);
       // "Not found" would mean that no file was given.
       if (!opened.ok()) return Status(Code::kIo, opened.status().message());
@@ -75,8 +76,8 @@ class Sources {
     const fs::path path = fs::weakly_canonical(root / name, error);
     const auto [rest, ignored] = std::mismatch(root.begin(), root.end(), path.begin(), path.end());
     if (rest != root.end()) {
-      return Status(Code::kInvalid, fmt::format("the model refers to \"{}\", which is outside its folder {}", name,
-                                                root.string()));
+      return Status(Code::kInvalid,
+                    fmt::format("the model refers to \"{}\", which is outside its folder {}", name, root.string()));
     }
     return open_path(path);
   }
@@ -93,8 +94,8 @@ Result<ImporterRef> choose_importer(const Registry& registry, const std::string&
     for (const std::string& id : {wanted, "tenon." + wanted}) {
       if (ImporterRef ref = registry.find_importer(id)) return ref;
     }
-    return Status(Code::kNotFound, fmt::format("no importer \"{}\" is loaded; there are: {}", wanted,
-                                               ids.empty() ? "none" : join(ids)));
+    return Status(Code::kNotFound,
+                  fmt::format("no importer \"{}\" is loaded; there are: {}", wanted, ids.empty() ? "none" : join(ids)));
   }
   const std::uint64_t head_size = std::min<std::uint64_t>(source.size, 4096);
   const void* head = nullptr;
@@ -102,17 +103,17 @@ Result<ImporterRef> choose_importer(const Registry& registry, const std::string&
   ImporterRef best;
   int best_score = 0;
   for (const ImporterRef& ref : registry.importers()) {
-    const int score = ref.importer->probe == nullptr
-                          ? 0
-                          : ref.importer->probe(ref.host, ref.importer, head, head_size, source.name);
+    const int score =
+        ref.importer->probe == nullptr ? 0 : ref.importer->probe(ref.host, ref.importer, head, head_size, source.name);
     if (score > best_score) {
       best = ref;
       best_score = score;
     }
   }
   if (!best) {
-    return Status(Code::kNotFound, fmt::format("{}: no importer recognises this file; loaded importers: {}", source.name,
-                                               ids.empty() ? "none (is TENON_PLUGIN_PATH right?)" : join(ids)));
+    return Status(Code::kNotFound,
+                  fmt::format("{}: no importer recognises this file; loaded importers: {}", source.name,
+                              ids.empty() ? "none (is TENON_PLUGIN_PATH right?)" : join(ids)));
   }
   return best;
 }

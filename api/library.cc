@@ -38,7 +38,8 @@ LibraryState::LibraryState(const TnLibraryOptions& options)
 
 Result<std::shared_ptr<Device>> LibraryState::device(const std::string& name, int threads) {
   if (name.rfind("cuda", 0) == 0) {
-    return Status(Code::kDevice, fmt::format("device {}: this build of Tenon has no CUDA device; use cpu or auto", name));
+    return Status(Code::kDevice,
+                  fmt::format("device {}: this build of Tenon has no CUDA device; use cpu or auto", name));
   }
   if (name != "auto" && name != "cpu") {
     return Status(Code::kInvalid, fmt::format("device \"{}\" is unknown; expected auto, cpu or cuda[:N]", name));

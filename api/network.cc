@@ -50,9 +50,7 @@ const TnParam* find_param(const TnOp& op, const std::string& name) {
 
 /// One JSON value as an attribute; `type` is the schema's (0: unknown, decided by the value).
 Result<AttrValue> attr_from_json(const std::string& name, const json& value, int type) {
-  const auto all = [&](auto predicate) {
-    return std::all_of(value.begin(), value.end(), predicate);
-  };
+  const auto all = [&](auto predicate) { return std::all_of(value.begin(), value.end(), predicate); };
   if (type == TN_ATTR_DTYPE && value.is_string()) {
     TENON_ASSIGN(const std::int32_t dtype, tenon::parse_dtype(value.get<std::string>()));
     return AttrValue(tenon::DTypeAttr{dtype});
@@ -73,8 +71,8 @@ Result<AttrValue> attr_from_json(const std::string& name, const json& value, int
   if (value.is_array() && all([](const json& item) { return item.is_number(); })) {
     return AttrValue(value.get<std::vector<double>>());
   }
-  return Status(Code::kInvalid, fmt::format("attribute {}: {} is neither number, text nor a list of one of them", name,
-                                            value.dump()));
+  return Status(Code::kInvalid,
+                fmt::format("attribute {}: {} is neither number, text nor a list of one of them", name, value.dump()));
 }
 
 json tensor_json(const Value& value) {
@@ -125,8 +123,8 @@ TnStatus tn_network_import(TnNetwork* network, const char* path, const char* imp
     TENON_ASSIGN(const auto options, string_map(options_json, "options_json"));
     TENON_ASSIGN(const auto files, string_map(files_json, "files_json"));
     Graph graph(network->library->registry);
-    TENON_RETURN_IF_ERROR(network->library->report(import_model(
-        *network->library, path, importer != nullptr ? importer : "", options, files, &graph)));
+    TENON_RETURN_IF_ERROR(network->library->report(
+        import_model(*network->library, path, importer != nullptr ? importer : "", options, files, &graph)));
     network->graph = std::move(graph);
     return {};
   });
@@ -213,7 +211,8 @@ TnStatus tn_network_set_input_dims(TnNetwork* network, const char* name, const T
     if (value == tenon::kNoId || std::find(inputs.begin(), inputs.end(), value) == inputs.end()) {
       std::vector<std::string> names;
       for (const tenon::ValueId input : inputs) names.push_back(graph.value(input).name);
-      return {Code::kNotFound, fmt::format("the network has no input \"{}\"; its inputs are: {}", name, tenon::join(names))};
+      return {Code::kNotFound,
+              fmt::format("the network has no input \"{}\"; its inputs are: {}", name, tenon::join(names))};
     }
     graph.value(value).dims = *dims;
     TENON_ASSIGN(const auto order, graph.topological_order());
@@ -322,7 +321,8 @@ TnStatus tn_reference_run(const TnNetwork* network, const void* const* inputs, u
     TENON_RETURN_IF_ERROR(need(out, "out"));
     const Graph& graph = network->graph;
     if (num_inputs != graph.inputs().size()) {
-      return {Code::kInvalid, fmt::format("the network has {} inputs, {} were given", graph.inputs().size(), num_inputs)};
+      return {Code::kInvalid,
+              fmt::format("the network has {} inputs, {} were given", graph.inputs().size(), num_inputs)};
     }
     std::vector<std::shared_ptr<const HostTensor>> values(graph.values().size());
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = graph.value(static_cast<tenon::ValueId>(i)).constant;

@@ -21,20 +21,20 @@ namespace tenon::pipeline {
 
 /// Everything that decides what is built.
 struct BuildRequest {
-  std::string model;                              ///< the network's file
-  std::string importer;                           ///< "" : the one that recognises the file
-  std::string weights;                            ///< "" : found by the importer
+  std::string model;     ///< the network's file
+  std::string importer;  ///< "" : the one that recognises the file
+  std::string weights;   ///< "" : found by the importer
   std::map<std::string, std::string> import_options;
   std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of inputs, by name
-  int batch = 0;                                  ///< above 0: replaces the first dim of every input
+  int batch = 0;                                            ///< above 0: replaces the first dim of every input
   std::vector<std::string> mark_outputs;
   std::string device = "auto";
   int threads = 0;
   std::vector<std::pair<std::string, std::string>> config;  ///< further keys of BuilderConfig
-  std::string timing_cache;                       ///< file; "" : none
+  std::string timing_cache;                                 ///< file; "" : none
   bool editable = false;
   bool frozen = false;
-  std::map<std::string, std::string> metadata;    ///< added to the engine
+  std::map<std::string, std::string> metadata;  ///< added to the engine
 };
 
 /// The request that a pipeline file makes, with its pre- and post-processing as metadata "pipeline".

@@ -17,12 +17,11 @@ struct DtypeRow {
   NpyType npy;
   const char* name;
 };
-constexpr DtypeRow kDtypes[] = {{TN_F32, NpyType::kF4, "float32"}, {TN_F64, NpyType::kF8, "float64"},
-                                {TN_F16, NpyType::kF2, "float16"}, {TN_I8, NpyType::kI1, "int8"},
-                                {TN_I16, NpyType::kI2, "int16"},   {TN_I32, NpyType::kI4, "int32"},
-                                {TN_I64, NpyType::kI8, "int64"},   {TN_U8, NpyType::kU1, "uint8"},
-                                {TN_U16, NpyType::kU2, "uint16"},  {TN_U32, NpyType::kU4, "uint32"},
-                                {TN_U64, NpyType::kU8, "uint64"},  {TN_BOOL, NpyType::kB1, "bool"}};
+constexpr DtypeRow kDtypes[] = {
+    {TN_F32, NpyType::kF4, "float32"}, {TN_F64, NpyType::kF8, "float64"}, {TN_F16, NpyType::kF2, "float16"},
+    {TN_I8, NpyType::kI1, "int8"},     {TN_I16, NpyType::kI2, "int16"},   {TN_I32, NpyType::kI4, "int32"},
+    {TN_I64, NpyType::kI8, "int64"},   {TN_U8, NpyType::kU1, "uint8"},    {TN_U16, NpyType::kU2, "uint16"},
+    {TN_U32, NpyType::kU4, "uint32"},  {TN_U64, NpyType::kU8, "uint64"},  {TN_BOOL, NpyType::kB1, "bool"}};
 
 const DtypeRow* find_dtype(std::int32_t dtype) {
   for (const DtypeRow& row : kDtypes) {
@@ -67,8 +66,8 @@ Result<Runner> Runner::create(const Engine& engine) {
     for (const TensorInfo& info : tensors) {
       const DtypeRow* row = find_dtype(info.dtype);
       if (row == nullptr) return {Code::kInvalid, "tensor " + info.name + " has a dtype that files cannot hold here"};
-      buffers->push_back({info, std::vector<std::uint8_t>(static_cast<std::size_t>(elements(info.dims)) *
-                                                          npy_type_size(row->npy))});
+      buffers->push_back(
+          {info, std::vector<std::uint8_t>(static_cast<std::size_t>(elements(info.dims)) * npy_type_size(row->npy))});
     }
     return {};
   };
@@ -94,16 +93,17 @@ Result<Runner> Runner::create(const Engine& engine) {
 Result<InputResult> Runner::run_image(const std::string& path, Image* annotated) {
   const bool image_input = inputs_.size() == 1 && inputs_[0].info.dims.size() == 4 && inputs_[0].info.dtype == TN_F32;
   if (!image_input) {
-    return Status(Code::kInvalid, "this network has not exactly one float32 input [N,C,H,W], so a picture does not fit; "
-                                  "give its inputs with --tensor NAME=FILE.npy");
+    return Status(Code::kInvalid,
+                  "this network has not exactly one float32 input [N,C,H,W], so a picture does not fit; "
+                  "give its inputs with --tensor NAME=FILE.npy");
   }
   const std::vector<std::int64_t>& dims = inputs_[0].info.dims;
   Geometry geometry;
   TENON_ASSIGN(Image image, read_image(path));
   {
     const Stopwatch watch(&timings_.preprocess);
-    TENON_ASSIGN(const Preprocessed ready, preprocess(image, settings_.preprocess, static_cast<int>(dims[3]),
-                                                      static_cast<int>(dims[2])));
+    TENON_ASSIGN(const Preprocessed ready,
+                 preprocess(image, settings_.preprocess, static_cast<int>(dims[3]), static_cast<int>(dims[2])));
     if (ready.tensor.channels != dims[1] || ready.tensor.height != dims[2] || ready.tensor.width != dims[3]) {
       return Status(Code::kInvalid, path + ": the picture gives [" + std::to_string(ready.tensor.channels) + "," +
                                         std::to_string(ready.tensor.height) + "," + std::to_string(ready.tensor.width) +
@@ -185,16 +185,20 @@ Result<InputResult> Runner::finish(const std::string& input, const Geometry* geo
   const PostprocessConfig& post = settings_.postprocess;
   if (post.type == PostprocessType::kDetections && geometry != nullptr) {
     if (!detection_) {
-      return Status(Code::kInvalid, "the model does not say where its detection heads are (no [yolo] or [region] section); "
-                                    "use postprocess type tensors");
+      return Status(Code::kInvalid,
+                    "the model does not say where its detection heads are (no [yolo] or [region] section); "
+                    "use postprocess type tensors");
     }
     std::vector<HeadValues> heads;
     for (const HeadMetadata& head : detection_->heads) {
       const Buffer* output = find_output(head.output);
       if (output == nullptr) return Status(Code::kInvalid, "the engine has no output " + head.output);
       const std::vector<std::int64_t>& dims = output->info.dims;
-      heads.push_back({{reinterpret_cast<const float*>(output->bytes.data()), static_cast<std::size_t>(elements(dims) / dims[0])},
-                       static_cast<int>(dims[1]), static_cast<int>(dims[2]), static_cast<int>(dims[3])});
+      heads.push_back(
+          {{reinterpret_cast<const float*>(output->bytes.data()), static_cast<std::size_t>(elements(dims) / dims[0])},
+           static_cast<int>(dims[1]),
+           static_cast<int>(dims[2]),
+           static_cast<int>(dims[3])});
     }
     DetectOptions options;
     options.threshold = post.threshold;
@@ -209,8 +213,8 @@ Result<InputResult> Runner::finish(const std::string& input, const Geometry* geo
       return Status(Code::kInvalid, "postprocess type classes needs one float32 output of probabilities");
     }
     const std::int64_t count = elements(output->info.dims) / (output->info.dims.empty() ? 1 : output->info.dims[0]);
-    result.classes = top_classes(
-        {reinterpret_cast<const float*>(output->bytes.data()), static_cast<std::size_t>(count)}, post.top);
+    result.classes =
+        top_classes({reinterpret_cast<const float*>(output->bytes.data()), static_cast<std::size_t>(count)}, post.top);
   }
   return result;
 }

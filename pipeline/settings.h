@@ -18,7 +18,7 @@ namespace tenon::pipeline {
 
 struct PipelineSettings {
   PreprocessOptions preprocess;
-  PostprocessConfig postprocess;    ///< `labels` is not used: the names are below
+  PostprocessConfig postprocess;  ///< `labels` is not used: the names are below
   std::vector<std::string> labels;
   bool draw = true;
 };

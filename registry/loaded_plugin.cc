@@ -208,14 +208,20 @@ TnStatus LoadedPlugin::add(const char* function, Check check, MakeClaim make_cla
 TnStatus LoadedPlugin::register_op(const TnHost* host, const TnOp* op) {
   LoadedPlugin& self = from(host);
   return self.add(
-      "register_op", [&] { return check_op(op); }, [&] { return Claim{"op", op->id}; },
+      "register_op", [&] { return check_op(op); },
+      [&] {
+        return Claim{"op", op->id};
+      },
       [&] { self.ops_.push_back(op); });
 }
 
 TnStatus LoadedPlugin::register_kernel(const TnHost* host, const TnKernel* kernel) {
   LoadedPlugin& self = from(host);
   return self.add(
-      "register_kernel", [&] { return check_kernel(kernel); }, [&] { return Claim{"kernel", kernel->name}; },
+      "register_kernel", [&] { return check_kernel(kernel); },
+      [&] {
+        return Claim{"kernel", kernel->name};
+      },
       [&] { self.kernels_.push_back(kernel); });
 }
 
@@ -224,14 +230,21 @@ TnStatus LoadedPlugin::register_fusion(const TnHost* host, const TnFusion* fusio
   Pattern pattern;
   return self.add(
       "register_fusion", [&] { return check_fusion(fusion, &pattern); },
-      [&] { return Claim{"fusion rule", fusion->id}; },
-      [&] { self.fusions_.push_back({fusion, std::move(pattern)}); });
+      [&] {
+        return Claim{"fusion rule", fusion->id};
+      },
+      [&] {
+        self.fusions_.push_back({fusion, std::move(pattern)});
+      });
 }
 
 TnStatus LoadedPlugin::register_importer(const TnHost* host, const TnImporter* importer) {
   LoadedPlugin& self = from(host);
   return self.add(
-      "register_importer", [&] { return check_importer(importer); }, [&] { return Claim{"importer", importer->id}; },
+      "register_importer", [&] { return check_importer(importer); },
+      [&] {
+        return Claim{"importer", importer->id};
+      },
       [&] { self.importers_.push_back(importer); });
 }
 

@@ -64,8 +64,8 @@ Status check_elf(const std::string& bytes) {
   }
   Elf64_Ehdr header;
   if (bytes.size() < sizeof header) {
-    return {Code::kInvalid, "is cut off inside its ELF header (" + std::to_string(bytes.size()) +
-                                " bytes); build or copy it again"};
+    return {Code::kInvalid,
+            "is cut off inside its ELF header (" + std::to_string(bytes.size()) + " bytes); build or copy it again"};
   }
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
@@ -160,7 +160,8 @@ Status check_plugin(const TnPlugin* plugin, const std::string& source) {
                                                        {"build", plugin->build}};
   for (const auto& [field, text] : texts) {
     if (text == nullptr) {
-      return {Code::kInvalid, source + ": TnPlugin." + field + " is NULL; give a text, \"\" if there is nothing to say"};
+      return {Code::kInvalid,
+              source + ": TnPlugin." + field + " is NULL; give a text, \"\" if there is nothing to say"};
     }
     if (!is_printable_utf8(text)) {
       return {Code::kInvalid, source + ": TnPlugin." + field + " is not printable UTF-8"};

@@ -168,9 +168,9 @@ struct Registry::Impl {
       TENON_RETURN_IF_ERROR(commit(plugin));
     }
     logger.verbose("loaded " + plugin->label() + ": " + std::to_string(plugin->ops().size()) + " ops, " +
-                   std::to_string(plugin->kernels().size()) + " kernels, " +
-                   std::to_string(plugin->fusions().size()) + " fusion rules, " +
-                   std::to_string(plugin->importers().size() + plugin->op_importers().size()) + " importers");
+                   std::to_string(plugin->kernels().size()) + " kernels, " + std::to_string(plugin->fusions().size()) +
+                   " fusion rules, " + std::to_string(plugin->importers().size() + plugin->op_importers().size()) +
+                   " importers");
     return {};
   }
 };
@@ -252,9 +252,9 @@ Status Registry::unload(std::string_view plugin_id) {
   if (plugin) return {};
   const std::string near = nearest(plugin_id, ids);
   return {Code::kNotFound, "plugin " + std::string(plugin_id) + " is not loaded; " +
-                               (!near.empty()    ? "did you mean " + near + "?"
+                               (!near.empty() ? "did you mean " + near + "?"
                                 : ids.empty() ? "no plugin is"
-                                                 : "loaded are " + join(ids))};
+                                              : "loaded are " + join(ids))};
 }
 
 OpRef Registry::find_op(std::string_view id) const {

@@ -46,7 +46,7 @@ struct OpImporterRef {
 
 struct PluginInfo {
   std::string id, version, license, url, build;  ///< as in TnPlugin
-  std::string path;      ///< canonical path of the library; "" if linked into the program
+  std::string path;                              ///< canonical path of the library; "" if linked into the program
   std::string build_id;
   std::vector<std::string> ops, kernels, fusions, importers;
   std::vector<std::string> op_importers;  ///< "tenon.darknet:roialign"
@@ -75,7 +75,8 @@ class Registry final : public OpSource, public std::enable_shared_from_this<Regi
   /// (with its name), no entry point, entry refused, malformed TnPlugin; kVersion ABI numbers of both sides; kConflict
   /// the plugin's or an op's id is taken (names both files); kInternal load failed.
   Status load(const std::filesystem::path& path);
-  /// Registers a plugin that is linked into the program. Same rules; `plugin` and its strings live until it is unloaded.
+  /// Registers a plugin that is linked into the program. Same rules; `plugin` and its strings live until it is
+  /// unloaded.
   Status add_linked(const TnPlugin* plugin);
   /// Loads every "*.tnp.so" of a folder in name order; one bad library does not stop the others. Appends what failed,
   /// the folder itself included.
@@ -114,8 +115,8 @@ class Registry final : public OpSource, public std::enable_shared_from_this<Regi
   std::unique_ptr<Impl> impl_;
 };
 
-/// Folders that discovery searches: $TENON_PLUGIN_PATH (colon-separated) if set and not empty, then the plugin folder of
-/// this installation, found from the path of libtenon or the program: <prefix>/lib/tenon/plugins.
+/// Folders that discovery searches: $TENON_PLUGIN_PATH (colon-separated) if set and not empty, then the plugin folder
+/// of this installation, found from the path of libtenon or the program: <prefix>/lib/tenon/plugins.
 std::vector<std::filesystem::path> discovery_folders();
 
 }  // namespace tenon

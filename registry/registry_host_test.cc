@@ -126,8 +126,9 @@ TEST_F(RegistryHostTest, RegistrationAfterLoadIsRefused) {
   ASSERT_TRUE(registry->add_linked(&plugin).ok());
   EXPECT_EQ(seen_host->register_op(seen_host, &kSecond), TN_INVALID);
   const Status status = take_failure(TN_INVALID, "register");
-  EXPECT_TRUE(contains(status.message(), "register_op of plugin test.plugin 1 (linked into the program) was called "
-                                         "outside its load"))
+  EXPECT_TRUE(contains(status.message(),
+                       "register_op of plugin test.plugin 1 (linked into the program) was called "
+                       "outside its load"))
       << status.message();
   EXPECT_FALSE(registry->find_op("test.second/1"));
 }
@@ -174,9 +175,8 @@ TEST_F(RegistryHostTest, ARefusedRegistrationUndoesALoadThatGoesOnRegardless) {
 
 TEST_F(RegistryHostTest, UnloadIsNotCalledAfterALoadThatFailed) {
   static int unloads = 0;
-  static TnPlugin plugin = make_plugin("test.plugin", [](const TnHost* host) {
-    return TN_FAIL(host, TN_IO, "no disk");
-  });
+  static TnPlugin plugin =
+      make_plugin("test.plugin", [](const TnHost* host) { return TN_FAIL(host, TN_IO, "no disk"); });
   plugin.unload = [](const TnHost*) { ++unloads; };
   const Status status = registry->add_linked(&plugin);
   EXPECT_EQ(status.code(), Code::kInternal);
@@ -191,9 +191,8 @@ const TnOpImporter kOverlapping = make_op_importer(10, 20);
 // What an importer sees of the op importers of other plugins, and that they stay loaded while it uses one.
 TEST_F(RegistryHostTest, ImportersFindOpImporters) {
   static bool unloaded = false;
-  static TnPlugin teacher = make_plugin("test.teacher", [](const TnHost* host) {
-    return host->register_op_importer(host, &kNew);
-  });
+  static TnPlugin teacher =
+      make_plugin("test.teacher", [](const TnHost* host) { return host->register_op_importer(host, &kNew); });
   teacher.unload = [](const TnHost*) { unloaded = true; };
   static const TnPlugin reader = make_plugin("test.reader", load_first);
   unloaded = false;
@@ -220,15 +219,12 @@ TEST_F(RegistryHostTest, ImportersFindOpImporters) {
 }
 
 TEST_F(RegistryHostTest, OpImportersShareATypeByOpset) {
-  static const TnPlugin old_one = make_plugin("test.old", [](const TnHost* host) {
-    return host->register_op_importer(host, &kOld);
-  });
-  static const TnPlugin new_one = make_plugin("test.new", [](const TnHost* host) {
-    return host->register_op_importer(host, &kNew);
-  });
-  static const TnPlugin clash = make_plugin("test.clash", [](const TnHost* host) {
-    return host->register_op_importer(host, &kOverlapping);
-  });
+  static const TnPlugin old_one =
+      make_plugin("test.old", [](const TnHost* host) { return host->register_op_importer(host, &kOld); });
+  static const TnPlugin new_one =
+      make_plugin("test.new", [](const TnHost* host) { return host->register_op_importer(host, &kNew); });
+  static const TnPlugin clash =
+      make_plugin("test.clash", [](const TnHost* host) { return host->register_op_importer(host, &kOverlapping); });
   ASSERT_TRUE(registry->add_linked(&old_one).ok());
   ASSERT_TRUE(registry->add_linked(&new_one).ok());
   EXPECT_EQ(registry->find_op_importer("test.onnx", "RoiAlign", 15).importer, &kOld);

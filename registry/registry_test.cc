@@ -15,9 +15,9 @@ using testing::write_file;
 
 namespace fs = std::filesystem;
 
-#define EXPECT_OK(expression)                          \
-  do {                                                 \
-    const Status ok_status_ = (expression);            \
+#define EXPECT_OK(expression)                             \
+  do {                                                    \
+    const Status ok_status_ = (expression);               \
     EXPECT_TRUE(ok_status_.ok()) << ok_status_.message(); \
   } while (false)
 
@@ -138,7 +138,10 @@ TnPlugin linked_plugin(const char* id, const char* version) {
 
 TEST_F(RegistryTest, LongForeignNamesKeepTheirBytes) {
   std::string id = "x.";
-  for (int i = 0; i < 500; ++i) id += "Stra\xC3\x9F" "e\xE2\x82\xAC\xF0\x9F\x98\x80";
+  for (int i = 0; i < 500; ++i)
+    id +=
+        "Stra\xC3\x9F"
+        "e\xE2\x82\xAC\xF0\x9F\x98\x80";
   const TnPlugin plugin = linked_plugin(id.c_str(), "1");
   for (int i = 0; i < 100; ++i) {
     EXPECT_OK(registry->add_linked(&plugin));
@@ -175,8 +178,8 @@ TEST_F(RegistryTest, AnOpOfTwoPluginsConflictsAndBothAreNamed) {
   EXPECT_OK(registry->load(test_plugin("sample_one")));
   const Status status = registry->load(test_plugin("sample_thief"));
   EXPECT_EQ(status.code(), Code::kConflict);
-  for (const char* part : {"test.one/1", "plugin test.one 1.0", "plugin test.thief 1.0", "sample_one.tnp.so",
-                           "sample_thief.tnp.so"}) {
+  for (const char* part :
+       {"test.one/1", "plugin test.one 1.0", "plugin test.thief 1.0", "sample_one.tnp.so", "sample_thief.tnp.so"}) {
     EXPECT_TRUE(contains(status.message(), part)) << status.message();
   }
 }

@@ -79,8 +79,7 @@ bool is_param_name(std::string_view name) {
 Status check_param(const std::string& owner, const TnParam* param, std::set<std::string>* names) {
   if (param == nullptr) return invalid(owner + ": is NULL");
   TENON_RETURN_IF_ERROR(check_struct_size(param, &TnParam::doc, "TnParam").with_context(owner));
-  TENON_RETURN_IF_ERROR(
-      check_name(param->name, is_param_name, "TnParam.name", "[a-z][a-z0-9_]*").with_context(owner));
+  TENON_RETURN_IF_ERROR(check_name(param->name, is_param_name, "TnParam.name", "[a-z][a-z0-9_]*").with_context(owner));
   const std::string label = owner + " (" + param->name + ")";
   if (!names->insert(param->name).second) return invalid(label + ": the name is given twice");
   if (param->type < TN_ATTR_I64 || param->type > TN_ATTR_GRAPH) {
@@ -96,8 +95,7 @@ Status check_params(const std::string& owner, const TnParam* const* params, std:
   TENON_RETURN_IF_ERROR(check_array(params, count, kMaxParams, owner, field));
   std::set<std::string> names;
   for (std::uint32_t i = 0; i < count; ++i) {
-    TENON_RETURN_IF_ERROR(
-        check_param(owner + ": " + field + "[" + std::to_string(i) + "]", params[i], &names));
+    TENON_RETURN_IF_ERROR(check_param(owner + ": " + field + "[" + std::to_string(i) + "]", params[i], &names));
   }
   return {};
 }
@@ -111,7 +109,8 @@ Status check_ports(const std::string& owner, const TnPortSpec* const* ports, std
     if (port == nullptr) return invalid(label + " is NULL");
     TENON_RETURN_IF_ERROR(check_struct_size(port, &TnPortSpec::doc, "TnPortSpec").with_context(label));
     if (port->name == nullptr || *port->name == '\0') return invalid(label + ": name is missing");
-    if (!names.insert(port->name).second) return invalid(label + ": the name " + quoted(port->name) + " is given twice");
+    if (!names.insert(port->name).second)
+      return invalid(label + ": the name " + quoted(port->name) + " is given twice");
     if ((port->flags & TN_PORT_VARIADIC) != 0 && i + 1 != count) {
       return invalid(label + " (" + port->name + "): only the last port may be TN_PORT_VARIADIC");
     }
@@ -125,14 +124,17 @@ bool is_known_dtype(std::int32_t dtype) {
 
 Status check_format(const TnFormat& format) {
   switch (format.kind) {
-    case TN_FORMAT_ROW: return {};
+    case TN_FORMAT_ROW:
+      return {};
     case TN_FORMAT_OPAQUE:
       for (const char c : format.opaque) {
         if (c == '\0') return format.opaque[0] != '\0' ? Status() : invalid("an opaque format needs its name");
       }
       return invalid("the name of an opaque format is not zero-terminated");
-    case TN_FORMAT_AXES: break;
-    default: return invalid("format kind " + std::to_string(format.kind) + " is no TN_FORMAT_*");
+    case TN_FORMAT_AXES:
+      break;
+    default:
+      return invalid("format kind " + std::to_string(format.kind) + " is no TN_FORMAT_*");
   }
   if (format.rank > TN_MAX_RANK || format.num_blocks > TN_MAX_BLOCKS) {
     return invalid("a format of rank " + std::to_string(format.rank) + " with " + std::to_string(format.num_blocks) +
@@ -219,9 +221,11 @@ bool is_printable_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
     if (lead < 0x20 || lead == 0x7F) return false;
-    const std::size_t length = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : (lead & 0xF0) == 0xE0 ? 3
-                               : lead >= 0xF0 && lead < 0xF5                 ? 4
-                                                                             : 0;
+    const std::size_t length = lead < 0x80                   ? 1
+                               : lead >= 0xC2 && lead < 0xE0 ? 2
+                               : (lead & 0xF0) == 0xE0       ? 3
+                               : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                             : 0;
     if (length == 0 || i + length > text.size()) return false;
     std::uint32_t point = length == 1 ? lead : lead & (0xFFu >> (length + 1));
     for (std::size_t k = 1; k < length; ++k) {
@@ -304,8 +308,7 @@ Status check_importer(const TnImporter* importer) {
 Status check_op_importer(const TnOpImporter* importer) {
   if (importer == nullptr) return invalid("the TnOpImporter is NULL");
   TENON_RETURN_IF_ERROR(check_struct_size(importer, &TnOpImporter::import_op, "TnOpImporter"));
-  TENON_RETURN_IF_ERROR(
-      check_name(importer->importer_id, is_importer_id, "TnOpImporter.importer_id", kImporterIdForm));
+  TENON_RETURN_IF_ERROR(check_name(importer->importer_id, is_importer_id, "TnOpImporter.importer_id", kImporterIdForm));
   const std::string owner = "op importer for " + std::string(importer->importer_id);
   if (importer->type == nullptr || *importer->type == '\0' || !is_printable_utf8(importer->type)) {
     return invalid(owner + ": type is missing or not printable; expected the foreign op's name");

@@ -28,16 +28,16 @@ bool is_printable_utf8(std::string_view text);
 /// The struct behind `item`, as its writer knew it, reaches to the end of `last`, the last field of ABI minor 0.
 template <class T, class Field>
 Status check_struct_size(const T* item, Field T::*last, const char* type) {
-  const auto needed = static_cast<std::size_t>(reinterpret_cast<const char*>(&(item->*last) + 1) -
-                                               reinterpret_cast<const char*>(item));
+  const auto needed =
+      static_cast<std::size_t>(reinterpret_cast<const char*>(&(item->*last) + 1) - reinterpret_cast<const char*>(item));
   if (item->struct_size >= needed) return {};
   return {Code::kInvalid, std::string(type) + ".struct_size is " + std::to_string(item->struct_size) +
                               ", expected at least " + std::to_string(needed) + "; begin the struct with TN_HEADER(" +
                               type + ")"};
 }
 
-/// Each answers kInvalid with the id of the thing (as far as it has one), the field, what is there and what is expected.
-/// NULL is invalid too.
+/// Each answers kInvalid with the id of the thing (as far as it has one), the field, what is there and what is
+/// expected. NULL is invalid too.
 Status check_op(const TnOp* op);
 Status check_kernel(const TnKernel* kernel);
 /// Also compiles the pattern; a mistake in it is told with its column.

@@ -16,8 +16,8 @@ TEST(Grammar, OpIds) {
     EXPECT_TRUE(is_op_id(good)) << good;
   }
   for (const char* bad : {"", "relu/1", "tenon.relu", "tenon.relu/", "tenon.relu/0", "tenon.relu/01", "tenon.relu/1.0",
-                          "Tenon.relu/1", "tenon..relu/1", ".relu/1", "tenon.relu./1", "tenon.re lu/1", "tenon.relu/1/2",
-                          "tenon.relu/-1", "tenon.relu/9999999999"}) {
+                          "Tenon.relu/1", "tenon..relu/1", ".relu/1", "tenon.relu./1", "tenon.re lu/1",
+                          "tenon.relu/1/2", "tenon.relu/-1", "tenon.relu/9999999999"}) {
     EXPECT_FALSE(is_op_id(bad)) << bad;
   }
 }
@@ -32,12 +32,15 @@ TEST(Grammar, KernelNames) {
 }
 
 TEST(Grammar, PrintableUtf8) {
-  for (const char* good : {"", "plain", "Stra\xC3\x9F" "e", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF", "\xEE\x80\x80"}) {
+  for (const char* good : {"", "plain",
+                           "Stra\xC3\x9F"
+                           "e",
+                           "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF", "\xEE\x80\x80"}) {
     EXPECT_TRUE(is_printable_utf8(good)) << good;
   }
   // Lone continuation, cut sequences, overlong forms, a surrogate, beyond U+10FFFF, control characters.
   for (const char* bad : {"\x80", "\xC3", "\xE2\x82", "\xC0\x80", "\xE0\x80\x80", "\xF0\x80\x80\x80", "\xED\xA0\x80",
-                          "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "a\tb", "\x7F", "\xC2\x85", "\xC3(" }) {
+                          "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "a\tb", "\x7F", "\xC2\x85", "\xC3("}) {
     EXPECT_FALSE(is_printable_utf8(bad)) << bad;
   }
 }
@@ -224,14 +227,13 @@ TEST(CheckFusion, SaysWhatIsWrongAndWhereInThePattern) {
     Pattern pattern;
     return check_fusion(fusion, &pattern);
   };
-  expect_rejected<TnFusion>(
-      good, check,
-      {{[](TnFusion* f) { f->struct_size = 0; }, "TnFusion.struct_size is 0"},
-       {[](TnFusion* f) { f->id = "rule"; }, "TnFusion.id is \"rule\""},
-       {[](TnFusion* f) { f->mode = 0; }, "fusion rule test.rule/1: mode is 0"},
-       {[](TnFusion* f) { f->pattern = nullptr; }, "pattern is NULL"},
-       {[](TnFusion* f) { f->pattern = "test.a/1(test.b/1($x)"; }, "column 22"},
-       {[](TnFusion* f) { f->rewrite = nullptr; }, "rewrite is NULL"}});
+  expect_rejected<TnFusion>(good, check,
+                            {{[](TnFusion* f) { f->struct_size = 0; }, "TnFusion.struct_size is 0"},
+                             {[](TnFusion* f) { f->id = "rule"; }, "TnFusion.id is \"rule\""},
+                             {[](TnFusion* f) { f->mode = 0; }, "fusion rule test.rule/1: mode is 0"},
+                             {[](TnFusion* f) { f->pattern = nullptr; }, "pattern is NULL"},
+                             {[](TnFusion* f) { f->pattern = "test.a/1(test.b/1($x)"; }, "column 22"},
+                             {[](TnFusion* f) { f->rewrite = nullptr; }, "rewrite is NULL"}});
 }
 
 TEST(CheckImporter, SaysWhatIsWrong) {

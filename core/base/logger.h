@@ -1,4 +1,5 @@
-// Where the library's words go: a Logger gets messages, an ErrorRecorder gets failures. The library itself never prints.
+// Where the library's words go: a Logger gets messages, an ErrorRecorder gets failures. The library itself never
+// prints.
 #pragma once
 
 #include <string>

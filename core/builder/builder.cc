@@ -11,7 +11,8 @@
 namespace tenon {
 namespace {
 
-/// Outputs that no node writes (an input or a constant passed through) are copied, so that they get the caller's memory.
+/// Outputs that no node writes (an input or a constant passed through) are copied, so that they get the caller's
+/// memory.
 Status copy_passed_through(Graph* graph) {
   const std::vector<ValueId> outputs = graph->outputs();
   for (const ValueId output : outputs) {
@@ -19,7 +20,8 @@ Status copy_passed_through(Graph* graph) {
     const std::string name = graph->value(output).name;
     if (!graph->ops().find_op(kReformatOp)) {
       return {Code::kNotFound, fmt::format("output {} is an input or a constant, and copying it needs a plugin with op "
-                                           "{}; load one", name, kReformatOp)};
+                                           "{}; load one",
+                                           name, kReformatOp)};
     }
     Attrs attrs;
     attrs.values["from"] = std::string("row");
@@ -38,7 +40,8 @@ Status copy_passed_through(Graph* graph) {
   return {};
 }
 
-/// A producer may take an epilogue if any of its kernels can apply one; otherwise the pointwise op's own kernels do better.
+/// A producer may take an epilogue if any of its kernels can apply one; otherwise the pointwise op's own kernels do
+/// better.
 bool has_epilogue_kernel(const Graph& graph, NodeId node, void* context) {
   const auto& options = *static_cast<const BuildOptions*>(context);
   for (const KernelRef& ref : options.registry->find_kernels(graph.node(node).op_id(), options.device->info().kind)) {
@@ -75,8 +78,8 @@ void log_totals(const BuildOutput& output, Logger& logger) {
   logger.info(fmt::format("Total Host Persistent Memory: {} bytes", plan.context_host_bytes));
   logger.info(fmt::format("Total Device Persistent Memory: {} bytes", plan.context_device_bytes));
   logger.info(fmt::format("Total Scratch Memory: {} bytes", plan.workspace_bytes));
-  logger.info(fmt::format("Total Activation Memory: {} bytes (lower bound {})", plan.arena_bytes,
-                          plan.arena_lower_bound));
+  logger.info(
+      fmt::format("Total Activation Memory: {} bytes (lower bound {})", plan.arena_bytes, plan.arena_lower_bound));
   logger.info(fmt::format("Built {} layers in {:.0f} ms: {} sites from the cache, {} not, {} tactics measured",
                           plan.nodes.size(), output.build_ms, output.counts.hits, output.counts.misses,
                           output.counts.measured));

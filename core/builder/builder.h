@@ -65,7 +65,7 @@ struct LayerTrace {
 
 struct BuildOutput {
   Plan plan;
-  std::vector<LayerTrace> layers;                 ///< in the order of the plan's nodes
+  std::vector<LayerTrace> layers;                  ///< in the order of the plan's nodes
   std::vector<std::pair<std::string, int>> rules;  ///< rules that fired, with counts
   TunerCounts counts;
   std::vector<std::string> rejected;
@@ -77,8 +77,8 @@ Result<BuildOutput> build(const Graph& network, const BuildOptions& options);
 /// The build report (docs/use.md): layers, cache, memory, values, rules, build_ms.
 nlohmann::json report_json(const BuildOutput& output);
 
-/// node, candidates[] {kernel, combo, tactic, tactic_hash, ms, status, reason} of the layer called `name`, or of the one
-/// that has a member of that name. kNotFound lists near names.
+/// node, candidates[] {kernel, combo, tactic, tactic_hash, ms, status, reason} of the layer called `name`, or of the
+/// one that has a member of that name. kNotFound lists near names.
 Result<nlohmann::json> explain_json(const BuildOutput& output, const std::string& name);
 
 }  // namespace tenon

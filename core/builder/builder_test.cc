@@ -172,7 +172,8 @@ TEST_F(BuilderTest, ReportSaysWhatWasBuilt) {
   for (int step = 0; step < 3; ++step) {
     std::uint64_t alive = 0;
     for (const auto& value : report["values"]) {
-      if (value["first_use"] <= step && step <= value["last_use"]) alive += (value["bytes"].get<std::uint64_t>() + 255) / 256 * 256;
+      if (value["first_use"] <= step && step <= value["last_use"])
+        alive += (value["bytes"].get<std::uint64_t>() + 255) / 256 * 256;
     }
     bound = std::max(bound, alive);
   }

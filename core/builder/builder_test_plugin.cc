@@ -1,5 +1,5 @@
-// test.weigh/1: y = x * w, w constant. One kernel packs w into persistent memory that may travel in an engine, one reads
-// it where it lies; test.relu/1 is pointwise, so that it may become an epilogue.
+// test.weigh/1: y = x * w, w constant. One kernel packs w into persistent memory that may travel in an engine, one
+// reads it where it lies; test.relu/1 is pointwise, so that it may become an epilogue.
 #include <algorithm>
 
 #include <tenon/sdk/plugin.hpp>
@@ -54,20 +54,30 @@ class Plain final : public IPlugin {
 }  // namespace tenon::builder_test
 
 TENON_LINKED_PLUGIN(test_plugin, "test.builder", "1", "Apache-2.0",
-                    tenon::op("test.weigh/1").input("x").input("w").output("y").infer(tenon::builder_test::infer)
+                    tenon::op("test.weigh/1")
+                        .input("x")
+                        .input("w")
+                        .output("y")
+                        .infer(tenon::builder_test::infer)
                         .reference(tenon::builder_test::reference),
-                    tenon::op("test.relu/1").input("x").output("y").elementwise()
+                    tenon::op("test.relu/1")
+                        .input("x")
+                        .output("y")
+                        .elementwise()
                         .map([](double x) { return std::max(x, 0.0); })
                         .expression([](tenon::ExprBuilder& e, const tenon::Attrs&) {
                           tenon::emit_activation(e, {tenon::ActivationKind::kRelu, 0, 0}, e.input());
                         }),
                     tenon::kernel<tenon::builder_test::Packed>("test.weigh/1", "test.weigh.packed.f32")
-                        .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()}).deterministic().relocatable()
+                        .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()})
+                        .deterministic()
+                        .relocatable()
                         .supports([](const tenon::Site& site) {
                           if (!site.is_constant(1)) throw tenon::Declined("w is not constant");
                         }),
                     tenon::kernel<tenon::builder_test::Plain>("test.weigh/1", "test.weigh.plain.f32")
-                        .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()}).deterministic(),
+                        .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()})
+                        .deterministic(),
                     tenon::kernel<tenon::builder_test::Plain>("test.weigh/1", "test.weigh.random.f32")
                         .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()}))
 

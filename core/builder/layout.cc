@@ -72,7 +72,8 @@ class Search {
     const std::size_t v = static_cast<std::size_t>(value);
     const Place producer = producers_[v];
     const std::string& have =
-        producer.node < 0 ? row_ : option(node(producer.node), options).outputs[static_cast<std::size_t>(producer.port)];
+        producer.node < 0 ? row_
+                          : option(node(producer.node), options).outputs[static_cast<std::size_t>(producer.port)];
     std::set<std::string> wanted;
     for (const Place& reader : readers_[v]) {
       const std::string& format = option(node(reader.node), options).inputs[static_cast<std::size_t>(reader.port)];

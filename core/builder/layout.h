@@ -25,8 +25,8 @@ struct LayoutProblem {
   };
   std::vector<std::vector<Option>> sites;  ///< at least one option each
   std::vector<Node> nodes;
-  int num_values = 0;                      ///< a value that no node produces is row-major
-  std::vector<int> row_values;             ///< values that are needed row-major at the end: graph outputs
+  int num_values = 0;           ///< a value that no node produces is row-major
+  std::vector<int> row_values;  ///< values that are needed row-major at the end: graph outputs
   /// Milliseconds to convert a value; infinity if nothing can. Called often: remember the answers.
   std::function<double(int value, const std::string& from, const std::string& to)> reformat_ms;
 };

@@ -59,7 +59,8 @@ TEST(Layout, OneConversionServesAllReaders) {
 
 TEST(Layout, ImpossibleConversionsAreAvoidedOrAnError) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const auto avoided = solve_layout(chain({{option(9, "row", "row"), option(1, "vendor.x/1", "vendor.x/1")}}, infinity));
+  const auto avoided =
+      solve_layout(chain({{option(9, "row", "row"), option(1, "vendor.x/1", "vendor.x/1")}}, infinity));
   ASSERT_TRUE(avoided.ok());
   EXPECT_EQ(avoided->options, std::vector<int>{0});
   const auto impossible = solve_layout(chain({{option(1, "vendor.x/1", "vendor.x/1")}}, infinity));

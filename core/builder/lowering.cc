@@ -23,7 +23,11 @@ class Lowering {
  public:
   Lowering(const Graph& graph, const Selection& selection, Reformats* reformats, const BuildOptions& options,
            BuildOutput* output)
-      : graph_(graph), selection_(selection), reformats_(reformats), options_(options), output_(output),
+      : graph_(graph),
+        selection_(selection),
+        reformats_(reformats),
+        options_(options),
+        output_(output),
         plan_(output->plan) {}
 
   Status run() {
@@ -84,13 +88,13 @@ class Lowering {
     const std::string have = value.producer == kNoId ? "row" : produced_.at(id);
     TENON_ASSIGN(const SelectedSite* conversion, reformats_->find(value.dtype, value.dims, have, format));
     if (conversion == nullptr) {
-      return Status(Code::kNotFound, fmt::format("value {}: no kernel converts it from {} to {}", value.name, have,
-                                                 format));
+      return Status(Code::kNotFound,
+                    fmt::format("value {}: no kernel converts it from {} to {}", value.name, have, format));
     }
     const std::string name = fmt::format("{}.reformat.{}", value.name, format);
     const std::uint32_t from = tensors_.at({id, have});
-    const std::uint32_t to = add_tensor(name, value.dtype, value.dims,
-                                        conversion->candidate().combo.outputs[0].format, Storage::kArena);
+    const std::uint32_t to =
+        add_tensor(name, value.dtype, value.dims, conversion->candidate().combo.outputs[0].format, Storage::kArena);
     add_plan_node(name, {}, {from}, {to}, *conversion, conversion->tune->site);
     tensors_[{id, format}] = to;
     return to;
@@ -220,9 +224,10 @@ class Lowering {
       TENON_ASSIGN(const std::unique_ptr<Instance> instance, Instance::configure(sites_[n], candidate));
       const TnSizes& sizes = instance->sizes();
       if (sizes.workspace > options_.workspace_limit) {
-        return {Code::kInvalid, fmt::format("layer {}: kernel {} now wants {} bytes of workspace, over the limit of {}; "
-                                            "raise --workspace or choose another tactic",
-                                            node.name, node.kernel, sizes.workspace, options_.workspace_limit)};
+        return {Code::kInvalid,
+                fmt::format("layer {}: kernel {} now wants {} bytes of workspace, over the limit of {}; "
+                            "raise --workspace or choose another tactic",
+                            node.name, node.kernel, sizes.workspace, options_.workspace_limit)};
       }
       node.persistent_bytes = sizes.persistent;
       plan_.workspace_bytes = std::max(plan_.workspace_bytes, sizes.workspace);
@@ -259,8 +264,7 @@ class Lowering {
     TENON_RETURN_IF_ERROR(stream.synchronize());
     TENON_RETURN_IF_ERROR(instance->initialize(*options_.device, stream, memory.data(), false, constants));
     node->persistent.resize(node->persistent_bytes);
-    TENON_RETURN_IF_ERROR(
-        options_.device->copy_to_host(node->persistent.data(), memory.data(), memory.size(), stream));
+    TENON_RETURN_IF_ERROR(options_.device->copy_to_host(node->persistent.data(), memory.data(), memory.size(), stream));
     node->has_persistent = true;
     return stream.synchronize();
   }

@@ -34,12 +34,17 @@ const char* status_text(const CandidateTime& time, bool chosen) {
   if (chosen) return "chosen";
   switch (time.state) {
     case CandidateTime::State::kMeasured:
-    case CandidateTime::State::kCached: return "measured";
-    case CandidateTime::State::kEstimated: return "estimated";
+    case CandidateTime::State::kCached:
+      return "measured";
+    case CandidateTime::State::kEstimated:
+      return "estimated";
     case CandidateTime::State::kRejected:
-    case CandidateTime::State::kQuarantined: return "rejected";
-    case CandidateTime::State::kDeclined: return "declined";
-    case CandidateTime::State::kUnmeasured: break;
+    case CandidateTime::State::kQuarantined:
+      return "rejected";
+    case CandidateTime::State::kDeclined:
+      return "declined";
+    case CandidateTime::State::kUnmeasured:
+      break;
   }
   return "unmeasured";
 }
@@ -49,7 +54,8 @@ const char* status_text(const CandidateTime& time, bool chosen) {
 json report_json(const BuildOutput& output) {
   const Plan& plan = output.plan;
   json layers = json::array(), values = json::array(), rules = json::array();
-  for (std::size_t n = 0; n < plan.nodes.size(); ++n) layers.push_back(layer_json(plan, plan.nodes[n], output.layers[n]));
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n)
+    layers.push_back(layer_json(plan, plan.nodes[n], output.layers[n]));
   std::uint64_t weights = 0;
   for (const auto& constant : plan.constants) weights += constant->bytes();
   for (const PlanTensor& tensor : plan.tensors) {

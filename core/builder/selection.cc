@@ -29,12 +29,12 @@ std::uint32_t site_flags(const BuildOptions& options) {
 
 bool glob_matches(const std::string& pattern, const Node& node) {
   if (fnmatch(pattern.c_str(), node.name.c_str(), 0) == 0) return true;
-  return std::any_of(node.members.begin(), node.members.end(), [&](const std::string& member) {
-    return fnmatch(pattern.c_str(), member.c_str(), 0) == 0;
-  });
+  return std::any_of(node.members.begin(), node.members.end(),
+                     [&](const std::string& member) { return fnmatch(pattern.c_str(), member.c_str(), 0) == 0; });
 }
 
-/// Keeps the candidates that the rules for this node allow. The rules are the caller's words, so nothing left is an error.
+/// Keeps the candidates that the rules for this node allow. The rules are the caller's words, so nothing left is an
+/// error.
 Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, TuneSite* site) {
   for (const LayerRule& rule : rules) {
     if (!glob_matches(rule.match, node)) continue;
@@ -47,11 +47,12 @@ Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, 
       if (fits) kept.push_back(candidate);
     }
     if (kept.empty()) {
-      return {Code::kInvalid,
-              fmt::format("layer {}: the rule for \"{}\" asks for {}{}{}, which no kernel offers here; valid tactics: {}",
-                          node.name, rule.match, rule.kernel.empty() ? "" : "kernel " + rule.kernel + " ",
-                          rule.combo.empty() ? "" : "combo " + rule.combo + " ",
-                          rule.tactic ? "tactic " + to_text(*rule.tactic) : "", valid_tactics_text(*site, nullptr))};
+      return {
+          Code::kInvalid,
+          fmt::format("layer {}: the rule for \"{}\" asks for {}{}{}, which no kernel offers here; valid tactics: {}",
+                      node.name, rule.match, rule.kernel.empty() ? "" : "kernel " + rule.kernel + " ",
+                      rule.combo.empty() ? "" : "combo " + rule.combo + " ",
+                      rule.tactic ? "tactic " + to_text(*rule.tactic) : "", valid_tactics_text(*site, nullptr))};
     }
     candidates = std::move(kept);
     site->enumeration.fallback = Candidate();
@@ -63,8 +64,8 @@ Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, 
 Status no_candidate(const TuneSite& site) {
   std::vector<std::string> reasons;
   for (const Decline& decline : site.enumeration.declines) {
-    reasons.push_back(fmt::format("{}{}: {}", decline.kernel, decline.combo.empty() ? "" : " " + decline.combo,
-                                  decline.reason));
+    reasons.push_back(
+        fmt::format("{}{}: {}", decline.kernel, decline.combo.empty() ? "" : " " + decline.combo, decline.reason));
   }
   return {Code::kNotFound,
           fmt::format("layer {} (op {}) has no kernel on {}: {}", site.layer, site.site->desc().op_id,
@@ -119,8 +120,8 @@ std::vector<std::size_t> options_of(const SelectedSite& selected) {
 }
 
 /// Times every conversion that any pair of options could need.
-Status time_conversions(const Graph& graph, const Selection& selection, const std::vector<std::vector<std::size_t>>& options,
-                        Reformats* reformats) {
+Status time_conversions(const Graph& graph, const Selection& selection,
+                        const std::vector<std::vector<std::size_t>>& options, Reformats* reformats) {
   std::map<ValueId, std::vector<std::string>> produced, wanted;
   const auto add = [](std::vector<std::string>* list, const std::string& format) {
     if (std::find(list->begin(), list->end(), format) == list->end()) list->push_back(format);
@@ -203,9 +204,10 @@ Status check_pins(const Graph& graph, const TimingCache& cache, const BuildOptio
       if (node.alive) names.push_back(node.name);
     }
     const std::string near = nearest(choice.layer, names);
-    return {Code::kInvalid,
-            fmt::format("the timing cache pins layer {} (key {}), which this network does not have{}; unpin or erase it",
-                        choice.layer, to_text(choice.key), near.empty() ? "" : " (nearest: " + near + ")")};
+    return {
+        Code::kInvalid,
+        fmt::format("the timing cache pins layer {} (key {}), which this network does not have{}; unpin or erase it",
+                    choice.layer, to_text(choice.key), near.empty() ? "" : " (nearest: " + near + ")")};
   }
   return {};
 }

@@ -56,8 +56,8 @@ std::string processor_name() {
   return "x86-64";
 }
 
-/// Instruction sets that kernels may dispatch on, in the words of the timing cache. TENON_CPU_ISA caps the kernels, so it
-/// is part of what their times depend on.
+/// Instruction sets that kernels may dispatch on, in the words of the timing cache. TENON_CPU_ISA caps the kernels, so
+/// it is part of what their times depend on.
 std::string instruction_set() {
   const char* cap = std::getenv("TENON_CPU_ISA");
   if (cap != nullptr && *cap != '\0') return cap;
@@ -113,7 +113,8 @@ class CpuDevice final : public Device {
     void* memory = allocator_->allocate(bytes, kAlignment);
     if (memory == nullptr) {
       return Status(Code::kNoMemory, fmt::format("device {}: could not allocate {} bytes; free memory, or lower the "
-                                                 "batch or the workspace limit", info_.name, bytes));
+                                                 "batch or the workspace limit",
+                                                 info_.name, bytes));
     }
     return memory;
   }
@@ -159,8 +160,8 @@ class CpuDevice final : public Device {
 
   static void TN_CALL run_parallel(void* context, std::int64_t count, void(TN_CALL* body)(void*, std::int64_t),
                                    void* argument) {
-    const int threads = static_cast<int>(
-        std::min<std::int64_t>(static_cast<CpuDevice*>(context)->info_.threads, count));
+    const int threads =
+        static_cast<int>(std::min<std::int64_t>(static_cast<CpuDevice*>(context)->info_.threads, count));
     if (threads <= 1) {
       for (std::int64_t i = 0; i < count; ++i) body(argument, i);
       return;

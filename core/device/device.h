@@ -25,7 +25,7 @@ class Allocator {
 };
 
 struct DeviceInfo {
-  int kind = TN_CPU;      ///< TN_CPU, TN_CUDA
+  int kind = TN_CPU;  ///< TN_CPU, TN_CUDA
   int ordinal = 0;
   int threads = 1;        ///< CPU: size of the pool
   std::string name;       ///< "AMD EPYC"

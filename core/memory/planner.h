@@ -1,4 +1,5 @@
-// Memory planner: places buffers with known lifetimes in one arena so that buffers alive at the same time never overlap.
+// Memory planner: places buffers with known lifetimes in one arena so that buffers alive at the same time never
+// overlap.
 //
 // Thread rule: pure functions.
 #pragma once

@@ -24,8 +24,8 @@ namespace tenon {
 struct EngineOptions {
   std::shared_ptr<Device> device;
   std::shared_ptr<const Registry> registry;
-  Logger* logger = &null_logger();         ///< outlives the engine and its contexts
-  ErrorRecorder* recorder = nullptr;       ///< handed on to contexts
+  Logger* logger = &null_logger();    ///< outlives the engine and its contexts
+  ErrorRecorder* recorder = nullptr;  ///< handed on to contexts
 };
 
 struct IoInfo {
@@ -75,7 +75,8 @@ class ExecutionContext {
   /// elements (then copied through a packed buffer unless the plan's kernel takes strides). Must stay valid until the
   /// enqueue is done. kNotFound lists the names that exist; kInvalid for null.
   Status set_tensor(const std::string& name, void* data, const std::int64_t* strides = nullptr);
-  /// Caller-provided scratch of at least scratch_bytes(), 256-aligned; several contexts that never run at once may share.
+  /// Caller-provided scratch of at least scratch_bytes(), 256-aligned; several contexts that never run at once may
+  /// share.
   Status set_scratch(void* memory, std::uint64_t bytes);
   /// This context's own recorder; the engine's is no longer used by it.
   void set_recorder(ErrorRecorder* recorder);

@@ -87,8 +87,8 @@ std::string fit_combo(const SiteDesc& desc, Combo* combo) {
   if (combo->inputs.empty() && desc.num_inputs != 0) return "the combo has no input port";
   while (combo->inputs.size() < desc.num_inputs) combo->inputs.push_back(combo->inputs.back());
   for (std::size_t i = 0; i < desc.num_inputs; ++i) {
-    const std::string reason = fit_port(desc, i, fmt::format("input {}", i).c_str(), desc.constants[i] != nullptr,
-                                        &combo->inputs[i]);
+    const std::string reason =
+        fit_port(desc, i, fmt::format("input {}", i).c_str(), desc.constants[i] != nullptr, &combo->inputs[i]);
     if (!reason.empty()) return reason;
   }
   for (std::size_t i = 0; i < desc.num_outputs; ++i) {
@@ -196,8 +196,9 @@ class Interview {
         continue;
       }
       if (tactic.workspace > options_.workspace_limit) {
-        decline(text, tactic.params, fmt::format("needs {} bytes of workspace, the limit is {} (raise --workspace)",
-                                                 tactic.workspace, options_.workspace_limit));
+        decline(text, tactic.params,
+                fmt::format("needs {} bytes of workspace, the limit is {} (raise --workspace)", tactic.workspace,
+                            options_.workspace_limit));
         continue;
       }
       Candidate candidate;
@@ -229,12 +230,8 @@ std::string Combo::text() const {
 TnCombo Combo::abi(std::vector<TnPort>* storage) const {
   *storage = inputs;
   storage->insert(storage->end(), outputs.begin(), outputs.end());
-  return {storage->data(),
-          static_cast<std::uint32_t>(inputs.size()),
-          static_cast<std::uint32_t>(outputs.size()),
-          aliases.data(),
-          static_cast<std::uint32_t>(aliases.size()),
-          0};
+  return {storage->data(), static_cast<std::uint32_t>(inputs.size()),  static_cast<std::uint32_t>(outputs.size()),
+          aliases.data(),  static_cast<std::uint32_t>(aliases.size()), 0};
 }
 
 Result<Combo> Combo::parse(const std::string& text) {

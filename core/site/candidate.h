@@ -59,7 +59,8 @@ struct Decline {
 struct Enumeration {
   std::vector<Candidate> candidates;  ///< in the fixed order: kernel name, combo as listed, tactic as listed
   std::vector<Decline> declines;
-  /// The op's plain reference as a kernel: what runs if no candidate can. Empty kernel: it does not fit the site either.
+  /// The op's plain reference as a kernel: what runs if no candidate can. Empty kernel: it does not fit the site
+  /// either.
   Candidate fallback;
 };
 

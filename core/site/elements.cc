@@ -20,38 +20,79 @@ void store(void* data, std::int64_t index, double value) {
 
 double load_element(const void* data, std::int32_t dtype, std::int64_t index) {
   switch (dtype) {
-    case TN_F32: return load<float>(data, index);
-    case TN_F64: return load<double>(data, index);
-    case TN_F16: return f16_to_f32(static_cast<const std::uint16_t*>(data)[index]);
-    case TN_BF16: return bf16_to_f32(static_cast<const std::uint16_t*>(data)[index]);
-    case TN_I8: return load<std::int8_t>(data, index);
-    case TN_U8: case TN_BOOL: return load<std::uint8_t>(data, index);
-    case TN_I16: return load<std::int16_t>(data, index);
-    case TN_U16: return load<std::uint16_t>(data, index);
-    case TN_I32: return load<std::int32_t>(data, index);
-    case TN_U32: return load<std::uint32_t>(data, index);
-    case TN_I64: return load<std::int64_t>(data, index);
-    case TN_U64: return load<std::uint64_t>(data, index);
-    default: return 0;
+    case TN_F32:
+      return load<float>(data, index);
+    case TN_F64:
+      return load<double>(data, index);
+    case TN_F16:
+      return f16_to_f32(static_cast<const std::uint16_t*>(data)[index]);
+    case TN_BF16:
+      return bf16_to_f32(static_cast<const std::uint16_t*>(data)[index]);
+    case TN_I8:
+      return load<std::int8_t>(data, index);
+    case TN_U8:
+    case TN_BOOL:
+      return load<std::uint8_t>(data, index);
+    case TN_I16:
+      return load<std::int16_t>(data, index);
+    case TN_U16:
+      return load<std::uint16_t>(data, index);
+    case TN_I32:
+      return load<std::int32_t>(data, index);
+    case TN_U32:
+      return load<std::uint32_t>(data, index);
+    case TN_I64:
+      return load<std::int64_t>(data, index);
+    case TN_U64:
+      return load<std::uint64_t>(data, index);
+    default:
+      return 0;
   }
 }
 
 void store_element(void* data, std::int32_t dtype, std::int64_t index, double value) {
   switch (dtype) {
-    case TN_F32: store<float>(data, index, value); break;
-    case TN_F64: store<double>(data, index, value); break;
-    case TN_F16: static_cast<std::uint16_t*>(data)[index] = f32_to_f16(static_cast<float>(value)); break;
-    case TN_BF16: static_cast<std::uint16_t*>(data)[index] = f32_to_bf16(static_cast<float>(value)); break;
-    case TN_I8: store<std::int8_t>(data, index, value); break;
-    case TN_U8: store<std::uint8_t>(data, index, value); break;
-    case TN_BOOL: static_cast<std::uint8_t*>(data)[index] = value != 0 ? 1 : 0; break;
-    case TN_I16: store<std::int16_t>(data, index, value); break;
-    case TN_U16: store<std::uint16_t>(data, index, value); break;
-    case TN_I32: store<std::int32_t>(data, index, value); break;
-    case TN_U32: store<std::uint32_t>(data, index, value); break;
-    case TN_I64: store<std::int64_t>(data, index, value); break;
-    case TN_U64: store<std::uint64_t>(data, index, value); break;
-    default: break;
+    case TN_F32:
+      store<float>(data, index, value);
+      break;
+    case TN_F64:
+      store<double>(data, index, value);
+      break;
+    case TN_F16:
+      static_cast<std::uint16_t*>(data)[index] = f32_to_f16(static_cast<float>(value));
+      break;
+    case TN_BF16:
+      static_cast<std::uint16_t*>(data)[index] = f32_to_bf16(static_cast<float>(value));
+      break;
+    case TN_I8:
+      store<std::int8_t>(data, index, value);
+      break;
+    case TN_U8:
+      store<std::uint8_t>(data, index, value);
+      break;
+    case TN_BOOL:
+      static_cast<std::uint8_t*>(data)[index] = value != 0 ? 1 : 0;
+      break;
+    case TN_I16:
+      store<std::int16_t>(data, index, value);
+      break;
+    case TN_U16:
+      store<std::uint16_t>(data, index, value);
+      break;
+    case TN_I32:
+      store<std::int32_t>(data, index, value);
+      break;
+    case TN_U32:
+      store<std::uint32_t>(data, index, value);
+      break;
+    case TN_I64:
+      store<std::int64_t>(data, index, value);
+      break;
+    case TN_U64:
+      store<std::uint64_t>(data, index, value);
+      break;
+    default:
+      break;
   }
 }
 

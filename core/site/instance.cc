@@ -135,17 +135,9 @@ Status Instance::initialize(Device& device, Stream& stream, void* persistent, bo
   }
   TnExec exec{};
   device.prepare_exec(stream, &exec);
-  const TnInit init{TN_HEADER(TnInit),
-                    site.num_inputs,
-                    on_host.data(),
-                    on_device.data(),
-                    persistent,
-                    sizes_.persistent,
-                    filled ? 1 : 0,
-                    0,
-                    scratch,
-                    sizes_.init_scratch,
-                    &exec};
+  const TnInit init{TN_HEADER(TnInit), site.num_inputs,     on_host.data(), on_device.data(),
+                    persistent,        sizes_.persistent,   filled ? 1 : 0, 0,
+                    scratch,           sizes_.init_scratch, &exec};
   clear_failure();
   const Status status = take_failure(kernel.initialize(candidate_.kernel.host, inst_, &init), where("initialize"));
   if (scratch != nullptr) device.free(scratch);
@@ -178,8 +170,7 @@ Result<std::vector<std::uint8_t>> Instance::serialize() const {
   if (kernel.serialize == nullptr) return bytes;
   TnWriter writer{TN_HEADER(TnWriter), &bytes, &write_bytes};
   clear_failure();
-  TENON_RETURN_IF_ERROR(
-      take_failure(kernel.serialize(candidate_.kernel.host, inst_, &writer), where("serialize")));
+  TENON_RETURN_IF_ERROR(take_failure(kernel.serialize(candidate_.kernel.host, inst_, &writer), where("serialize")));
   return bytes;
 }
 

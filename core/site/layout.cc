@@ -90,10 +90,18 @@ void zero_padding(const TnTensor& tensor) {
 
 void reformat_host(const TnTensor& from, const TnTensor& to) {
   switch (element_bytes(from)) {
-    case 1: copy_elements<std::uint8_t>(from, to); break;
-    case 2: copy_elements<std::uint16_t>(from, to); break;
-    case 4: copy_elements<std::uint32_t>(from, to); break;
-    default: copy_elements<std::uint64_t>(from, to); break;
+    case 1:
+      copy_elements<std::uint8_t>(from, to);
+      break;
+    case 2:
+      copy_elements<std::uint16_t>(from, to);
+      break;
+    case 4:
+      copy_elements<std::uint32_t>(from, to);
+      break;
+    default:
+      copy_elements<std::uint64_t>(from, to);
+      break;
   }
   zero_padding(to);
 }

@@ -28,8 +28,18 @@ const ReferenceKernel& self(const TnKernel* kernel) { return *reinterpret_cast<c
 TnStatus TN_CALL supports(const TnHost* host, const TnKernel*, const TnSite* site) {
   for (std::uint32_t i = 0; i < site->num_inputs + site->num_outputs; ++i) {
     switch (site->dtypes[i]) {
-      case TN_DTYPE_NONE: case TN_F32: case TN_F64: case TN_I8: case TN_U8: case TN_I16: case TN_U16: case TN_I32:
-      case TN_U32: case TN_I64: case TN_U64: case TN_BOOL:
+      case TN_DTYPE_NONE:
+      case TN_F32:
+      case TN_F64:
+      case TN_I8:
+      case TN_U8:
+      case TN_I16:
+      case TN_U16:
+      case TN_I32:
+      case TN_U32:
+      case TN_I64:
+      case TN_U64:
+      case TN_BOOL:
         break;
       default:
         return TN_FAIL(host, TN_DECLINED, "the plain reference computes f32, f64, integers and bool only");

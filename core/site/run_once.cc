@@ -30,9 +30,7 @@ class Normal {
   std::mt19937_64 engine_;
 };
 
-bool is_float(std::int32_t dtype) {
-  return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
-}
+bool is_float(std::int32_t dtype) { return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16; }
 
 /// Boxes of one output that cover about `budget` elements: both corners, then random places.
 std::vector<TnBox> sample_boxes(const TnDims& dims, std::int64_t count, std::int64_t budget, Normal* random) {
@@ -102,17 +100,16 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> make_inputs(const Site& s
   }
   if (op.op->generate != nullptr) {
     clear_failure();
-    TENON_RETURN_IF_ERROR(take_failure(
-        op.op->generate(op.host, op.op, &desc.attrs, seed, tensors.data(), desc.num_inputs),
-        fmt::format("op {}: generate", desc.op_id)));
+    TENON_RETURN_IF_ERROR(
+        take_failure(op.op->generate(op.host, op.op, &desc.attrs, seed, tensors.data(), desc.num_inputs),
+                     fmt::format("op {}: generate", desc.op_id)));
   }
   std::vector<std::shared_ptr<const HostTensor>> inputs(desc.num_inputs);
   for (std::uint32_t i = 0; i < desc.num_inputs; ++i) {
     if (desc.dtypes[i] == TN_DTYPE_NONE) continue;
     inputs[i] = desc.constants[i];
     if (inputs[i] == nullptr) {
-      TENON_ASSIGN(inputs[i],
-                   HostTensor::create(desc.dtypes[i], desc.dims[i], storage[i].data(), storage[i].size()));
+      TENON_ASSIGN(inputs[i], HostTensor::create(desc.dtypes[i], desc.dims[i], storage[i].data(), storage[i].size()));
     }
   }
   return inputs;
@@ -123,7 +120,8 @@ Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const Op
                                                       std::uint64_t max_elements) {
   const SiteDesc& desc = site.desc();
   if (op.op->reference == nullptr) {
-    return Status(Code::kInvalid, fmt::format("op {} has no reference, so no tactic of it can be verified", desc.op_id));
+    return Status(Code::kInvalid,
+                  fmt::format("op {} has no reference, so no tactic of it can be verified", desc.op_id));
   }
   std::vector<std::shared_ptr<const HostTensor>> widened(inputs.size());
   std::vector<TnTensor> input_views(inputs.size(), TnTensor{});
@@ -155,11 +153,11 @@ Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const Op
                                       row_format(), TN_MEMORY_HOST));
       }
       boxes[output] = box;
-      const TnReference call{TN_HEADER(TnReference), desc.num_inputs,    desc.num_outputs, 0, &desc.attrs,
-                             input_views.data(),     outputs.data(), boxes.data()};
+      const TnReference call{TN_HEADER(TnReference), desc.num_inputs, desc.num_outputs, 0, &desc.attrs,
+                             input_views.data(),     outputs.data(),  boxes.data()};
       clear_failure();
-      TENON_RETURN_IF_ERROR(take_failure(op.op->reference(op.host, op.op, &call),
-                                         fmt::format("op {}: reference", desc.op_id)));
+      TENON_RETURN_IF_ERROR(
+          take_failure(op.op->reference(op.host, op.op, &call), fmt::format("op {}: reference", desc.op_id)));
       for (std::int64_t e = 0; e < elements; ++e) {
         sample.expected.push_back(static_cast<float>(load_element(bytes.data(), dtype, e)));
       }
@@ -247,8 +245,7 @@ struct Bench::Impl {
     if (tensor.format.padding != TN_PAD_ZERO || tensor.dtype != TN_F32) return {};
     TnTensor copy = tensor;
     std::vector<char> zeroed(static_cast<const char*>(tensor.data),
-                             static_cast<const char*>(tensor.data) +
-                                 physical_elements(tensor.dims, tensor.format) * 4);
+                             static_cast<const char*>(tensor.data) + physical_elements(tensor.dims, tensor.format) * 4);
     copy.data = zeroed.data();
     zero_padding(copy);
     const auto* left = static_cast<const float*>(tensor.data);
@@ -306,8 +303,8 @@ Status Bench::run() {
 
 Status Bench::poison() {
   for (std::size_t i = 0; i < impl_->output_buffers.size(); ++i) {
-    TENON_RETURN_IF_ERROR(impl_->device->fill(impl_->outputs[i].data, 0xFF, impl_->output_buffers[i].size(),
-                                              *impl_->stream));
+    TENON_RETURN_IF_ERROR(
+        impl_->device->fill(impl_->outputs[i].data, 0xFF, impl_->output_buffers[i].size(), *impl_->stream));
   }
   return impl_->stream->synchronize();
 }

@@ -13,8 +13,8 @@
 
 namespace tenon {
 
-/// Random inputs of a site on the host, row-major: the op's own generator if it has one, else normal numbers for floating
-/// dtypes and small integers for the rest. Constants keep their contents. Same seed, same bytes.
+/// Random inputs of a site on the host, row-major: the op's own generator if it has one, else normal numbers for
+/// floating dtypes and small integers for the rest. Constants keep their contents. Same seed, same bytes.
 Result<std::vector<std::shared_ptr<const HostTensor>>> make_inputs(const Site& site, const OpRef& op,
                                                                    std::uint64_t seed);
 

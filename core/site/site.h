@@ -1,4 +1,5 @@
-// Site: one node with everything that is known about it: what a kernel is asked about and what a timing-cache key covers.
+// Site: one node with everything that is known about it: what a kernel is asked about and what a timing-cache key
+// covers.
 //
 // Thread rule: immutable after creation; share freely.
 #pragma once
@@ -46,8 +47,8 @@ class Site {
   const TnSite& abi_plain() const { return abi_plain_; }
   bool has_epilogue() const { return abi_.epilogues != nullptr; }
 
-  /// Canonical text of all that a key covers: op, attributes, dims, dtypes, which inputs are constant, epilogues, flags,
-  /// device signature. Contents of constants are not part of it.
+  /// Canonical text of all that a key covers: op, attributes, dims, dtypes, which inputs are constant, epilogues,
+  /// flags, device signature. Contents of constants are not part of it.
   const std::string& text() const { return text_; }
   /// Timing-cache key; `layer` is the layer's name in editable mode and "" otherwise.
   Hash128 key(const std::string& layer) const;

@@ -51,7 +51,8 @@ struct TuneSite {
   std::string layer;  ///< name for messages and, in editable mode, for the key
   Hash128 key;
   Enumeration enumeration;
-  bool restricted = false;  ///< the caller's rules narrowed the candidates: a recorded choice outside them does not count
+  bool restricted =
+      false;  ///< the caller's rules narrowed the candidates: a recorded choice outside them does not count
 };
 
 struct TuneResult {

@@ -15,32 +15,43 @@ namespace tenon {
 /// What went wrong, in one word. The numbers equal TnStatus of the plugin ABI (include/tenon/plugin/abi.h).
 enum class Code : std::int32_t {
   kOk = 0,
-  kDeclined = 1,   ///< "not by me": a normal answer of a kernel, with a reason
-  kInvalid = 2,    ///< the caller's input is wrong
+  kDeclined = 1,  ///< "not by me": a normal answer of a kernel, with a reason
+  kInvalid = 2,   ///< the caller's input is wrong
   kNoMemory = 3,
   kNotFound = 4,
   kIo = 5,
-  kDevice = 6,     ///< the device or its driver failed
-  kVersion = 7,    ///< written by, or made for, another version
-  kInternal = 8,   ///< a fault of Tenon or of a plugin
-  kConflict = 9,   ///< two things claim one name
-  kCancelled = 10, ///< the user asked to stop
+  kDevice = 6,      ///< the device or its driver failed
+  kVersion = 7,     ///< written by, or made for, another version
+  kInternal = 8,    ///< a fault of Tenon or of a plugin
+  kConflict = 9,    ///< two things claim one name
+  kCancelled = 10,  ///< the user asked to stop
 };
 
 /// Name of a code for messages, such as "invalid". Static storage.
 constexpr const char* code_name(Code code) {
   switch (code) {
-    case Code::kOk: return "ok";
-    case Code::kDeclined: return "declined";
-    case Code::kInvalid: return "invalid";
-    case Code::kNoMemory: return "no memory";
-    case Code::kNotFound: return "not found";
-    case Code::kIo: return "i/o error";
-    case Code::kDevice: return "device error";
-    case Code::kVersion: return "version mismatch";
-    case Code::kInternal: return "internal error";
-    case Code::kConflict: return "conflict";
-    case Code::kCancelled: return "cancelled";
+    case Code::kOk:
+      return "ok";
+    case Code::kDeclined:
+      return "declined";
+    case Code::kInvalid:
+      return "invalid";
+    case Code::kNoMemory:
+      return "no memory";
+    case Code::kNotFound:
+      return "not found";
+    case Code::kIo:
+      return "i/o error";
+    case Code::kDevice:
+      return "device error";
+    case Code::kVersion:
+      return "version mismatch";
+    case Code::kInternal:
+      return "internal error";
+    case Code::kConflict:
+      return "conflict";
+    case Code::kCancelled:
+      return "cancelled";
   }
   return "unknown";
 }
@@ -75,9 +86,18 @@ class [[nodiscard]] Result {
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
-  T& value() & { assert(ok()); return *value_; }
-  const T& value() const& { assert(ok()); return *value_; }
-  T&& value() && { assert(ok()); return std::move(*value_); }
+  T& value() & {
+    assert(ok());
+    return *value_;
+  }
+  const T& value() const& {
+    assert(ok());
+    return *value_;
+  }
+  T&& value() && {
+    assert(ok());
+    return std::move(*value_);
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -90,10 +110,10 @@ class [[nodiscard]] Result {
 };
 
 /// Leaves the enclosing function with the Status of `expression` unless it is ok.
-#define TENON_RETURN_IF_ERROR(expression)                          \
-  do {                                                             \
-    ::tenon::Status tenon_status_ = (expression);                  \
-    if (!tenon_status_.ok()) return tenon_status_;                 \
+#define TENON_RETURN_IF_ERROR(expression)          \
+  do {                                             \
+    ::tenon::Status tenon_status_ = (expression);  \
+    if (!tenon_status_.ok()) return tenon_status_; \
   } while (false)
 
 #define TENON_CONCAT_INNER_(a, b) a##b

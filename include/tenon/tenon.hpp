@@ -121,8 +121,7 @@ class Network {
   Status import(const std::string& path, const std::string& importer = "", const std::string& options_json = "",
                 const std::string& files_json = "") {
     const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
-    return detail::check(
-        tn_network_import(get(), path.c_str(), text(importer), text(options_json), text(files_json)));
+    return detail::check(tn_network_import(get(), path.c_str(), text(importer), text(options_json), text(files_json)));
   }
   Result<TensorId> add_input(const std::string& name, const std::vector<std::int64_t>& dims,
                              std::int32_t dtype = TN_F32) {
@@ -135,8 +134,8 @@ class Network {
                                 const std::vector<float>& values) {
     const TnDims raw = detail::dims(dims);
     TensorId id = TN_NO_TENSOR;
-    TENON_RETURN_IF_ERROR(detail::check(tn_network_add_constant(get(), name.c_str(), TN_F32, &raw, values.data(),
-                                                                values.size() * sizeof(float), &id)));
+    TENON_RETURN_IF_ERROR(detail::check(
+        tn_network_add_constant(get(), name.c_str(), TN_F32, &raw, values.data(), values.size() * sizeof(float), &id)));
     return id;
   }
   /// A layer of any registered op with several outputs.
@@ -144,9 +143,9 @@ class Network {
                                            const std::vector<TensorId>& inputs, std::uint32_t num_outputs,
                                            const std::string& attrs_json = "") {
     std::vector<TensorId> outputs(num_outputs, TN_NO_TENSOR);
-    TENON_RETURN_IF_ERROR(detail::check(tn_network_add_layer(
-        get(), op_id.c_str(), name.c_str(), attrs_json.empty() ? nullptr : attrs_json.c_str(), inputs.data(),
-        static_cast<std::uint32_t>(inputs.size()), outputs.data(), num_outputs)));
+    TENON_RETURN_IF_ERROR(detail::check(
+        tn_network_add_layer(get(), op_id.c_str(), name.c_str(), attrs_json.empty() ? nullptr : attrs_json.c_str(),
+                             inputs.data(), static_cast<std::uint32_t>(inputs.size()), outputs.data(), num_outputs)));
     return outputs;
   }
   /// A layer with one output.
@@ -311,8 +310,7 @@ class Builder {
   /// JSON: node, candidates[]; see tn_explain.
   Result<std::string> explain(const Network& network, const BuilderConfig& config, const std::string& name) const {
     TnText* text = nullptr;
-    TENON_RETURN_IF_ERROR(
-        detail::check(tn_explain(library_.get(), network.get(), config.get(), name.c_str(), &text)));
+    TENON_RETURN_IF_ERROR(detail::check(tn_explain(library_.get(), network.get(), config.get(), name.c_str(), &text)));
     return detail::take(text);
   }
 
@@ -332,7 +330,9 @@ class EngineInspector {
  public:
   explicit EngineInspector(const Engine& engine);
   /// format: "oneline" or "json".
-  Result<std::string> layer(std::uint32_t index, const std::string& format) const { return text(static_cast<std::int32_t>(index), format); }
+  Result<std::string> layer(std::uint32_t index, const std::string& format) const {
+    return text(static_cast<std::int32_t>(index), format);
+  }
   Result<std::string> engine(const std::string& format) const { return text(-1, format); }
   std::uint32_t num_layers() const;
 
@@ -358,9 +358,8 @@ class Engine {
   friend class Runtime;
   friend class EngineInspector;
   Engine(Library library, TnEngine* handle) : library_(std::move(library)), handle_(handle) {}
-  std::vector<TensorInfo> list(std::uint32_t count,
-                               TnStatus (*describe)(const TnEngine*, std::uint32_t, const char**, std::int32_t*,
-                                                    TnDims*)) const {
+  std::vector<TensorInfo> list(std::uint32_t count, TnStatus (*describe)(const TnEngine*, std::uint32_t, const char**,
+                                                                         std::int32_t*, TnDims*)) const {
     std::vector<TensorInfo> result(count);
     for (std::uint32_t i = 0; i < count; ++i) {
       const char* name = "";

@@ -32,8 +32,7 @@ void batch_norm_reference(const Reference& call) {
     };
     call.fill<T>(0, [&](const int64_t* index, int64_t linear) {
       const int64_t c = index[1];
-      const Affine affine =
-          form.affine(at(kNormScale, c), at(kNormBias, c), at(kNormMean, c), at(kNormVariance, c));
+      const Affine affine = form.affine(at(kNormScale, c), at(kNormBias, c), at(kNormMean, c), at(kNormVariance, c));
       return static_cast<T>(affine.factor * at(kNormX, linear) + affine.offset);
     });
   });

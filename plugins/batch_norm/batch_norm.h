@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include <tenon/sdk/definition.hpp>
 #include <tenon/sdk/attrs.hpp>
+#include <tenon/sdk/definition.hpp>
 
 namespace tenon::plugins {
 

@@ -17,7 +17,9 @@ void fold(GraphView& graph, const Match& match) {
   const Dims dims = weights.dims;
   const int64_t channels = dims[0];
   const int64_t taps = channels == 0 ? 0 : dims.elements() / channels;
-  const auto constant = [&](const char* name) { return static_cast<const float*>(graph.value_const(match.value(name))->data); };
+  const auto constant = [&](const char* name) {
+    return static_cast<const float*>(graph.value_const(match.value(name))->data);
+  };
   const float *scale = constant("scale"), *shift = constant("shift"), *mean = constant("mean"),
               *variance = constant("variance");
   const TnValueId bias_id = match.value("b");
@@ -36,8 +38,8 @@ void fold(GraphView& graph, const Match& match) {
   }
   const TnValueId w = graph.add_const("", dims, folded.data());
   const TnValueId b = graph.add_const("", Dims{channels}, folded_bias.data());
-  const TnValueId y = graph.add_node("tenon.conv2d/1", "", graph.attrs(graph.node_attrs(conv)),
-                                     {match.value("x"), w, b});
+  const TnValueId y =
+      graph.add_node("tenon.conv2d/1", "", graph.attrs(graph.node_attrs(conv)), {match.value("x"), w, b});
   graph.replace(graph.output(norm), y);
 }
 

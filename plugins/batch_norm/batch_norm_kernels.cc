@@ -23,8 +23,7 @@ class BatchNormKernel final : public IPlugin {
     padded_ = block == 0 ? channels_ : (channels_ + block - 1) / block * block;
     sizes_.persistent = static_cast<uint64_t>(2 * padded_) * sizeof(float);
     PackKey key;
-    key.add(text("tenon.batch_norm.affine ", padded_, form_->outside))
-        .add(&form_->epsilon, sizeof(double));
+    key.add(text("tenon.batch_norm.affine ", padded_, form_->outside)).add(&form_->epsilon, sizeof(double));
     for (int n = kNormScale; n <= kNormVariance; ++n) key.add(site.constant(n));
     key.store(&sizes_);
   }

@@ -1,5 +1,5 @@
-// The grid of a Darknet detection head, shared by region (YOLOv2) and yolo (YOLOv3): [N, anchors*(coords+1+classes), H, W].
-// For each anchor: x and y (logistic), the other coords (untouched), objectness (logistic), then the classes.
+// The grid of a Darknet detection head, shared by region (YOLOv2) and yolo (YOLOv3): [N, anchors*(coords+1+classes), H,
+// W]. For each anchor: x and y (logistic), the other coords (untouched), objectness (logistic), then the classes.
 #ifndef TENON_PLUGINS_COMMON_DETECTION_HEAD_H_
 #define TENON_PLUGINS_COMMON_DETECTION_HEAD_H_
 

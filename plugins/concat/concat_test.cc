@@ -13,23 +13,37 @@ class ConcatTest : public ::testing::Test {
 };
 
 TEST_F(ConcatTest, Values) {
-  OpTester(host_, "tenon.concat/1").attr("axis", int64_t{1}).input({2, 1}, {1, 2}).input({2, 2}, {3, 4, 5, 6})
-      .expect({2, 3}, {1, 3, 4, 2, 5, 6}).expect_kernels({"tenon.concat.copy"});
-  OpTester(host_, "tenon.concat/1").attr("axis", int64_t{-2}).input<int64_t>({1, 2}, {1, 2}).input<int64_t>({2, 2}, {3, 4, 5, 6})
-      .expect({3, 2}, {1, 2, 3, 4, 5, 6}).expect_kernels({"tenon.concat.copy"});
+  OpTester(host_, "tenon.concat/1")
+      .attr("axis", int64_t{1})
+      .input({2, 1}, {1, 2})
+      .input({2, 2}, {3, 4, 5, 6})
+      .expect({2, 3}, {1, 3, 4, 2, 5, 6})
+      .expect_kernels({"tenon.concat.copy"});
+  OpTester(host_, "tenon.concat/1")
+      .attr("axis", int64_t{-2})
+      .input<int64_t>({1, 2}, {1, 2})
+      .input<int64_t>({2, 2}, {3, 4, 5, 6})
+      .expect({3, 2}, {1, 2, 3, 4, 5, 6})
+      .expect_kernels({"tenon.concat.copy"});
 }
 
 TEST_F(ConcatTest, ImageFormats) {
   for (int64_t axis = 0; axis < 4; ++axis) {
     Dims second = {2, 16, 5, 7};
     second[static_cast<int>(axis)] = 9;
-    OpTester(host_, "tenon.concat/1").attr("axis", axis).random_input({2, 16, 5, 7}).random_input(second)
+    OpTester(host_, "tenon.concat/1")
+        .attr("axis", axis)
+        .random_input({2, 16, 5, 7})
+        .random_input(second)
         .expect_kernels({"tenon.concat.copy"});
   }
 }
 
 TEST_F(ConcatTest, Errors) {
-  OpTester(host_, "tenon.concat/1").attr("axis", int64_t{0}).random_input({1, 2}).random_input({1, 3})
+  OpTester(host_, "tenon.concat/1")
+      .attr("axis", int64_t{0})
+      .random_input({1, 2})
+      .random_input({1, 3})
       .expect_invalid({"input 1", "[1,2]", "[1,3]"});
   OpTester(host_, "tenon.concat/1").attr("axis", int64_t{2}).random_input({1, 2}).expect_invalid({"axis", "2"});
 }

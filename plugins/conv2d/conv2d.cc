@@ -13,8 +13,8 @@ void conv2d_infer(const Infer& question) {
   const Tensor weights = question.input(kConvWeights);
   if (!is_floating(x.dtype())) throw Invalid(text("input x: expected a floating dtype, found ", dtype_name(x.dtype())));
   if (weights.dtype() != x.dtype()) {
-    throw Invalid(text("input weights: expected dtype ", dtype_name(x.dtype()), " as of x, found ",
-                       dtype_name(weights.dtype())));
+    throw Invalid(
+        text("input weights: expected dtype ", dtype_name(x.dtype()), " as of x, found ", dtype_name(weights.dtype())));
   }
   const cpu::Conv2dGeometry g = conv2d_geometry(question.attrs(), x.dims(), weights.dims());
   if (question.has_input(kConvBias)) {
@@ -31,7 +31,8 @@ void conv2d_infer(const Infer& question) {
 }
 
 void conv2d_reference(const Reference& call) {
-  const cpu::Conv2dGeometry g = conv2d_geometry(call.attrs(), call.input(kConvX).dims(), call.input(kConvWeights).dims());
+  const cpu::Conv2dGeometry g =
+      conv2d_geometry(call.attrs(), call.input(kConvX).dims(), call.input(kConvWeights).dims());
   const int64_t group_in = g.c / g.groups;
   const int64_t group_out = g.k / g.groups;
   visit_floating(call.output(0).dtype(), [&](auto zero) {

@@ -28,10 +28,11 @@ inline cpu::Conv2dGeometry conv2d_geometry(const Attrs& attrs, const Dims& x, co
   g.stride_h = strides[0], g.stride_w = strides[1];
   g.dilation_h = dilations[0], g.dilation_w = dilations[1];
   g.pad_top = pads[0], g.pad_left = pads[1], g.pad_bottom = pads[2], g.pad_right = pads[3];
-  if (g.r < 1 || g.s < 1) throw Invalid(text("input weights: expected a kernel of at least 1x1, found ", to_text(weights)));
+  if (g.r < 1 || g.s < 1)
+    throw Invalid(text("input weights: expected a kernel of at least 1x1, found ", to_text(weights)));
   if (g.c % g.groups != 0 || g.k % g.groups != 0) {
-    throw Invalid(text("attribute 'groups': expected a divisor of ", g.c, " input and ", g.k, " output channels, found ",
-                       g.groups));
+    throw Invalid(text("attribute 'groups': expected a divisor of ", g.c, " input and ", g.k,
+                       " output channels, found ", g.groups));
   }
   if (weights[1] != g.c / g.groups) {
     throw Invalid(text("input weights: expected ", g.c / g.groups, " channels (", g.c, " of x in ", g.groups,

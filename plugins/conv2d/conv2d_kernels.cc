@@ -25,7 +25,7 @@ using cpu::Conv2dAlgorithm;
 struct Method {
   Conv2dAlgorithm algorithm;
   const char* name;
-  bool gemm;                                                   // has blockings to choose from
+  bool gemm;                                                             // has blockings to choose from
   std::vector<std::pair<Port (*)(int32_t), Port (*)(int32_t)>> formats;  // input and output
 };
 
@@ -33,10 +33,14 @@ const std::vector<Method>& methods() {
   static const std::vector<Method> all = {
       {Conv2dAlgorithm::kGemm1x1, "tenon.conv2d.gemm1x1.f32", true, {{row, row}, {nhwc, nhwc}}},
       {Conv2dAlgorithm::kIm2col, "tenon.conv2d.im2col.f32", true, {{row, row}}},
-      {Conv2dAlgorithm::kDirect, "tenon.conv2d.direct.f32", false,
+      {Conv2dAlgorithm::kDirect,
+       "tenon.conv2d.direct.f32",
+       false,
        {{nhwc, nhwc}, {nchw8c, nchw8c}, {nchw16c, nchw16c}}},
       {Conv2dAlgorithm::kFirst, "tenon.conv2d.first.f32", false, {{row, nhwc}, {row, nchw8c}, {row, nchw16c}}},
-      {Conv2dAlgorithm::kDepthwise, "tenon.conv2d.depthwise.f32", false,
+      {Conv2dAlgorithm::kDepthwise,
+       "tenon.conv2d.depthwise.f32",
+       false,
        {{row, row}, {nhwc, nhwc}, {nchw8c, nchw8c}, {nchw16c, nchw16c}}}};
   return all;
 }

@@ -1,5 +1,5 @@
-// tenon.reformat/1: the same values in another memory format. The builder inserts it between layers whose formats differ,
-// and to copy a network input that is also an output. Not for models: it does nothing to values.
+// tenon.reformat/1: the same values in another memory format. The builder inserts it between layers whose formats
+// differ, and to copy a network input that is also an output. Not for models: it does nothing to values.
 #include <tenon/sdk/plugin.hpp>
 
 #include "kernels/cpu/reformat.h"

@@ -21,9 +21,14 @@ OpTester reformat(TestHost& host, const std::string& from, const std::string& to
 }
 
 TEST_F(ReformatTest, ValuesStay) {
-  reformat(host_, "row", "nhwc").input({1, 2, 1, 2}, {1, 2, 3, 4}).expect({1, 2, 1, 2}, {1, 2, 3, 4})
+  reformat(host_, "row", "nhwc")
+      .input({1, 2, 1, 2}, {1, 2, 3, 4})
+      .expect({1, 2, 1, 2}, {1, 2, 3, 4})
       .expect_kernels({"tenon.reformat.copy"});
-  reformat(host_, "row", "row").input<int64_t>({3}, {1, 2, 3}).expect({3}, {1, 2, 3}).expect_kernels({"tenon.reformat.copy"});
+  reformat(host_, "row", "row")
+      .input<int64_t>({3}, {1, 2, 3})
+      .expect({3}, {1, 2, 3})
+      .expect_kernels({"tenon.reformat.copy"});
 }
 
 TEST_F(ReformatTest, EveryPair) {

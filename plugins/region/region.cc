@@ -73,29 +73,28 @@ class RegionKernel final : public IPlugin {
 }  // namespace
 }  // namespace tenon::plugins
 
-TENON_PLUGIN("tenon.region", "1", "Apache-2.0",
-             tenon::op("tenon.region/1")
-                 .doc("Activations of Darknet's [region] head (YOLOv2): logistic on x, y and objectness, the other coords "
-                      "untouched, softmax or logistic on the classes. Boxes are decoded by whoever reads the output")
-                 .attr_i64("anchors", "boxes a cell")
-                 .required()
-                 .range("[1,)")
-                 .attr_i64("classes")
-                 .required()
-                 .range("[1,)")
-                 .attr_i64("coords")
-                 .default_value("4")
-                 .range("[2,)")
-                 .attr_i64("softmax", "1: softmax over the classes, 0: logistic each")
-                 .default_value("1")
-                 .range("0|1")
-                 .input("x", "[N,anchors*(coords+1+classes),H,W] of f32")
-                 .output("y", "as x")
-                 .infer([](const tenon::Infer& q) { tenon::plugins::region_head(q.attrs()).infer(q); })
-                 .reference(tenon::plugins::region_reference)
-                 .tolerance([](const tenon::Attrs&, int32_t dtype) {
-                   return tenon::plugins::pointwise_tolerance(dtype);
-                 }),
-             tenon::kernel<tenon::plugins::RegionKernel>("tenon.region/1", "tenon.region.vector.f32")
-                 .combo({tenon::f32_row()}, {tenon::f32_row()})
-                 .deterministic())
+TENON_PLUGIN(
+    "tenon.region", "1", "Apache-2.0",
+    tenon::op("tenon.region/1")
+        .doc("Activations of Darknet's [region] head (YOLOv2): logistic on x, y and objectness, the other coords "
+             "untouched, softmax or logistic on the classes. Boxes are decoded by whoever reads the output")
+        .attr_i64("anchors", "boxes a cell")
+        .required()
+        .range("[1,)")
+        .attr_i64("classes")
+        .required()
+        .range("[1,)")
+        .attr_i64("coords")
+        .default_value("4")
+        .range("[2,)")
+        .attr_i64("softmax", "1: softmax over the classes, 0: logistic each")
+        .default_value("1")
+        .range("0|1")
+        .input("x", "[N,anchors*(coords+1+classes),H,W] of f32")
+        .output("y", "as x")
+        .infer([](const tenon::Infer& q) { tenon::plugins::region_head(q.attrs()).infer(q); })
+        .reference(tenon::plugins::region_reference)
+        .tolerance([](const tenon::Attrs&, int32_t dtype) { return tenon::plugins::pointwise_tolerance(dtype); }),
+    tenon::kernel<tenon::plugins::RegionKernel>("tenon.region/1", "tenon.region.vector.f32")
+        .combo({tenon::f32_row()}, {tenon::f32_row()})
+        .deterministic())

@@ -22,10 +22,14 @@ OpTester region(TestHost& host, int64_t anchors, int64_t classes, int64_t softma
 
 TEST_F(RegionTest, Values) {
   const float ln3 = std::log(3.0f);
-  region(host_, 1, 2, 1).input({1, 7, 1, 1}, {0, 0, 7, -2, 0, 0, ln3})
-      .expect({1, 7, 1, 1}, {0.5, 0.5, 7, -2, 0.5, 0.25, 0.75}).expect_kernels({"tenon.region.vector.f32"});
-  region(host_, 1, 2, 0).input({1, 7, 1, 1}, {0, 0, 7, -2, 0, 0, ln3})
-      .expect({1, 7, 1, 1}, {0.5, 0.5, 7, -2, 0.5, 0.5, 0.75}).expect_kernels({"tenon.region.vector.f32"});
+  region(host_, 1, 2, 1)
+      .input({1, 7, 1, 1}, {0, 0, 7, -2, 0, 0, ln3})
+      .expect({1, 7, 1, 1}, {0.5, 0.5, 7, -2, 0.5, 0.25, 0.75})
+      .expect_kernels({"tenon.region.vector.f32"});
+  region(host_, 1, 2, 0)
+      .input({1, 7, 1, 1}, {0, 0, 7, -2, 0, 0, ln3})
+      .expect({1, 7, 1, 1}, {0.5, 0.5, 7, -2, 0.5, 0.5, 0.75})
+      .expect_kernels({"tenon.region.vector.f32"});
 }
 
 TEST_F(RegionTest, Grids) {

@@ -1,5 +1,5 @@
-// tenon.reorg/1: Darknet's reorganisation layer, and Tenon's kernel for it. Not space-to-depth: Darknet calls its routine
-// with the input's dims where the output's are meant, and trained models depend on the order that results.
+// tenon.reorg/1: Darknet's reorganisation layer, and Tenon's kernel for it. Not space-to-depth: Darknet calls its
+// routine with the input's dims where the output's are meant, and trained models depend on the order that results.
 #include <tenon/sdk/plugin.hpp>
 
 #include "kernels/cpu/reorg.h"

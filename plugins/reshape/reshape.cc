@@ -9,7 +9,8 @@ namespace {
 Dims reshaped(const Attrs& attrs, const Dims& input) {
   const List<int64_t> shape = attrs.i64s("shape");
   const bool allow_zero = attrs.flag("allow_zero");
-  if (shape.size() > TN_MAX_RANK) throw Invalid(text("attribute 'shape': expected at most 8 dims, found ", shape.size()));
+  if (shape.size() > TN_MAX_RANK)
+    throw Invalid(text("attribute 'shape': expected at most 8 dims, found ", shape.size()));
   Dims dims;
   int open = -1;
   bool zero = false;
@@ -23,7 +24,8 @@ Dims reshaped(const Attrs& attrs, const Dims& input) {
     }
     zero = zero || (shape[axis] == 0 && allow_zero);
     if (size == -1) {
-      if (open >= 0) throw Invalid(text("attribute 'shape': expected at most one -1, found them at ", open, " and ", axis));
+      if (open >= 0)
+        throw Invalid(text("attribute 'shape': expected at most one -1, found them at ", open, " and ", axis));
       open = axis;
       size = 1;
     }

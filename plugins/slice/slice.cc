@@ -69,7 +69,8 @@ void slice_reference(const Reference& call) {
   row_strides(input, strides);
   copy_reference(call, 0, [&](const int64_t* index, int64_t) {
     int64_t from = 0;
-    for (int axis = 0; axis < input.rank; ++axis) from += (g.starts[axis] + index[axis] * g.steps[axis]) * strides[axis];
+    for (int axis = 0; axis < input.rank; ++axis)
+      from += (g.starts[axis] + index[axis] * g.steps[axis]) * strides[axis];
     return from;
   });
 }
@@ -121,20 +122,21 @@ void slice_combos(const Site& site, Combos& combos) {
 }  // namespace
 }  // namespace tenon::plugins
 
-TENON_PLUGIN("tenon.slice", "1", "Apache-2.0",
-             tenon::op("tenon.slice/1")
-                 .doc("A strided box. Positions below 0 count from the end, positions beyond it are clamped (ONNX Slice-13)")
-                 .attr_i64s("starts", "first position on each of the axes")
-                 .required()
-                 .attr_i64s("ends", "position after the last")
-                 .required()
-                 .attr_i64s("axes", "which axes are cut; default: the first ones")
-                 .attr_i64s("steps", "step on each axis, not 0; default: 1")
-                 .input("x", "any dtype of 1, 2, 4 or 8 bytes")
-                 .output("y")
-                 .infer(tenon::plugins::slice_infer)
-                 .reference(tenon::plugins::slice_reference)
-                 .tolerance(0, 0),
-             tenon::kernel<tenon::plugins::SliceKernel>("tenon.slice/1", "tenon.slice.copy")
-                 .deterministic()
-                 .more_combos(tenon::plugins::slice_combos))
+TENON_PLUGIN(
+    "tenon.slice", "1", "Apache-2.0",
+    tenon::op("tenon.slice/1")
+        .doc("A strided box. Positions below 0 count from the end, positions beyond it are clamped (ONNX Slice-13)")
+        .attr_i64s("starts", "first position on each of the axes")
+        .required()
+        .attr_i64s("ends", "position after the last")
+        .required()
+        .attr_i64s("axes", "which axes are cut; default: the first ones")
+        .attr_i64s("steps", "step on each axis, not 0; default: 1")
+        .input("x", "any dtype of 1, 2, 4 or 8 bytes")
+        .output("y")
+        .infer(tenon::plugins::slice_infer)
+        .reference(tenon::plugins::slice_reference)
+        .tolerance(0, 0),
+    tenon::kernel<tenon::plugins::SliceKernel>("tenon.slice/1", "tenon.slice.copy")
+        .deterministic()
+        .more_combos(tenon::plugins::slice_combos))

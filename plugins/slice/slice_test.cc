@@ -23,7 +23,10 @@ OpTester slice(TestHost& host, std::vector<int64_t> starts, std::vector<int64_t>
 
 TEST_F(SliceTest, ExtremePositions) {
   const std::vector<float> x = {1, 2, 3, 4};
-  slice(host_, {-1}, {INT64_MIN}, {0}, {-1}).input({4}, x).expect({4}, {4, 3, 2, 1}).expect_kernels({"tenon.slice.copy"});
+  slice(host_, {-1}, {INT64_MIN}, {0}, {-1})
+      .input({4}, x)
+      .expect({4}, {4, 3, 2, 1})
+      .expect_kernels({"tenon.slice.copy"});
   slice(host_, {1}, {INT64_MAX}, {0}, {1}).input({4}, x).expect({3}, {2, 3, 4}).expect_kernels({"tenon.slice.copy"});
   slice(host_, {0}, {INT64_MAX}, {0}, {INT64_MAX}).input({4}, x).expect({1}, {1}).expect_kernels({"tenon.slice.copy"});
   slice(host_, {3}, {INT64_MIN}, {0}, {INT64_MIN}).input({4}, x).expect({1}, {4}).expect_kernels({"tenon.slice.copy"});
@@ -32,8 +35,10 @@ TEST_F(SliceTest, ExtremePositions) {
 }
 
 TEST_F(SliceTest, SeveralAxes) {
-  slice(host_, {0, -2}, {2, 3}, {0, -1}, {1, 1}).input({2, 3}, {1, 2, 3, 4, 5, 6})
-      .expect({2, 2}, {2, 3, 5, 6}).expect_kernels({"tenon.slice.copy"});
+  slice(host_, {0, -2}, {2, 3}, {0, -1}, {1, 1})
+      .input({2, 3}, {1, 2, 3, 4, 5, 6})
+      .expect({2, 2}, {2, 3, 5, 6})
+      .expect_kernels({"tenon.slice.copy"});
 }
 
 TEST_F(SliceTest, ImageFormats) {

@@ -13,20 +13,29 @@ class UpsampleTest : public ::testing::Test {
 };
 
 TEST_F(UpsampleTest, Values) {
-  OpTester(host_, "tenon.upsample/1").attr("factors", std::vector<int64_t>{2, 3}).attr("scale", 0.5)
-      .input({1, 1, 1, 2}, {2, 4}).expect({1, 1, 2, 6}, {1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2})
+  OpTester(host_, "tenon.upsample/1")
+      .attr("factors", std::vector<int64_t>{2, 3})
+      .attr("scale", 0.5)
+      .input({1, 1, 1, 2}, {2, 4})
+      .expect({1, 1, 2, 6}, {1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2})
       .expect_kernels({"tenon.upsample.nearest.f32"});
 }
 
 TEST_F(UpsampleTest, Formats) {
-  OpTester(host_, "tenon.upsample/1").attr("factors", std::vector<int64_t>{2, 2}).random_input({2, 19, 5, 3})
+  OpTester(host_, "tenon.upsample/1")
+      .attr("factors", std::vector<int64_t>{2, 2})
+      .random_input({2, 19, 5, 3})
       .expect_kernels({"tenon.upsample.nearest.f32"});
 }
 
 TEST_F(UpsampleTest, Errors) {
-  OpTester(host_, "tenon.upsample/1").attr("factors", std::vector<int64_t>{0, 2}).random_input({1, 1, 2, 2})
+  OpTester(host_, "tenon.upsample/1")
+      .attr("factors", std::vector<int64_t>{0, 2})
+      .random_input({1, 1, 2, 2})
       .expect_invalid({"factors", "0"});
-  OpTester(host_, "tenon.upsample/1").attr("factors", std::vector<int64_t>{2, 2}).random_input({2, 2})
+  OpTester(host_, "tenon.upsample/1")
+      .attr("factors", std::vector<int64_t>{2, 2})
+      .random_input({2, 2})
       .expect_invalid({"rank 4"});
 }
 

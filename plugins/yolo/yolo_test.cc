@@ -22,10 +22,14 @@ OpTester yolo(TestHost& host, int64_t anchors, int64_t classes, double scale) {
 
 TEST_F(YoloTest, Values) {
   const float ln3 = std::log(3.0f);
-  yolo(host_, 1, 1, 1).input({1, 6, 1, 1}, {0, ln3, 7, -2, ln3, 0}).expect({1, 6, 1, 1}, {0.5, 0.75, 7, -2, 0.75, 0.5})
+  yolo(host_, 1, 1, 1)
+      .input({1, 6, 1, 1}, {0, ln3, 7, -2, ln3, 0})
+      .expect({1, 6, 1, 1}, {0.5, 0.75, 7, -2, 0.75, 0.5})
       .expect_kernels({"tenon.yolo.vector.f32"});
   // 0.75 * 1.2 - 0.5 * 0.2 = 0.8
-  yolo(host_, 1, 1, 1.2).input({1, 6, 1, 1}, {0, ln3, 7, -2, ln3, 0}).expect({1, 6, 1, 1}, {0.5, 0.8, 7, -2, 0.75, 0.5})
+  yolo(host_, 1, 1, 1.2)
+      .input({1, 6, 1, 1}, {0, ln3, 7, -2, ln3, 0})
+      .expect({1, 6, 1, 1}, {0.5, 0.8, 7, -2, 0.75, 0.5})
       .expect_kernels({"tenon.yolo.vector.f32"});
 }
 

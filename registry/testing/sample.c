@@ -75,7 +75,8 @@ static TnStatus configure(const TnHost* host, const TnKernel* kernel, const TnCo
   return TN_OK;
 }
 
-static const TnPort ports[] = {{TN_F32, 0, TN_ROW_INIT, 0, 64}, {TN_DTYPE_NONE, 0, {0}, 0, 0}, {TN_F32, 0, TN_ROW_INIT, 0, 64}};
+static const TnPort ports[] = {
+    {TN_F32, 0, TN_ROW_INIT, 0, 64}, {TN_DTYPE_NONE, 0, {0}, 0, 0}, {TN_F32, 0, TN_ROW_INIT, 0, 64}};
 static const TnAlias alias = {0, 0, TN_MAY_ALIAS, 0};
 static const TnCombo combo = {ports, 2, 1, &alias, 1, 0};
 
@@ -111,8 +112,14 @@ static TnStatus rewrite(const TnHost* host, const TnFusion* fusion, TnGraph* gra
   (void)match;
   return TN_FAIL(host, TN_DECLINED, "the sample rewrites nothing");
 }
-static const TnFusion fusion = {TN_HEADER(TnFusion),       TN_FUSION_ALWAYS, SAMPLE_NAME ".twice/1", "f(f(x)) = f(x)",
-                                SAMPLE_OP "(" SAMPLE_OP "($x))", 7,          0,                      NULL,
+static const TnFusion fusion = {TN_HEADER(TnFusion),
+                                TN_FUSION_ALWAYS,
+                                SAMPLE_NAME ".twice/1",
+                                "f(f(x)) = f(x)",
+                                SAMPLE_OP "(" SAMPLE_OP "($x))",
+                                7,
+                                0,
+                                NULL,
                                 rewrite};
 
 static int32_t probe(const TnHost* host, const TnImporter* importer, const void* head, uint64_t size,
@@ -132,8 +139,8 @@ static TnStatus import_model(const TnHost* host, const TnImporter* importer, con
   (void)graph;
   return TN_FAIL(host, TN_INVALID, "the sample reads nothing");
 }
-static const TnImporter importer = {TN_HEADER(TnImporter), 1, SAMPLE_NAME, "reads nothing", ".smp,.sample", params,
-                                    probe, import_model};
+static const TnImporter importer = {TN_HEADER(TnImporter), 1,      SAMPLE_NAME, "reads nothing",
+                                    ".smp,.sample",        params, probe,       import_model};
 
 static TnStatus import_op(const TnHost* host, const TnOpImporter* self, const TnForeignOp* foreign, TnGraph* graph,
                           TnValueId* values, uint32_t* num_values) {
@@ -174,10 +181,9 @@ static void unload(const TnHost* host) {
 }
 
 TN_EXPORT const TnPlugin* TN_CALL tenon_plugin_query(uint32_t host_major, uint32_t host_minor) {
-  static const TnPlugin plugin = {TN_HEADER(TnPlugin),   SAMPLE_MAJOR,   SAMPLE_NEEDED,
-                                  SAMPLE_BUILT,          SAMPLE_ID,      SAMPLE_VERSION,
-                                  "Apache-2.0",          "https://test", "sanitizer=none",
-                                  load,                  unload};
+  static const TnPlugin plugin = {TN_HEADER(TnPlugin), SAMPLE_MAJOR,   SAMPLE_NEEDED, SAMPLE_BUILT,
+                                  SAMPLE_ID,           SAMPLE_VERSION, "Apache-2.0",  "https://test",
+                                  "sanitizer=none",    load,           unload};
   (void)host_major;
   (void)host_minor;
   return &plugin;

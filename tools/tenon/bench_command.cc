@@ -13,7 +13,9 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-double since_ms(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double since_ms(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 std::size_t bytes_of(const TensorInfo& info) {
   std::size_t bytes = 8;  // enough for any dtype
@@ -33,7 +35,8 @@ struct Lane {
       for (const TensorInfo& info : tensors) {
         memory.emplace_back(bytes_of(info));
         float* values = reinterpret_cast<float*>(memory.back().data());
-        if (fill && info.dtype == TN_F32) std::generate_n(values, memory.back().size() / 8, [&] { return normal(random); });
+        if (fill && info.dtype == TN_F32)
+          std::generate_n(values, memory.back().size() / 8, [&] { return normal(random); });
         check(context.set_tensor(info.name, memory.back().data()));
       }
     };
@@ -106,11 +109,14 @@ struct Bench {
     std::vector<double> all;
     for (const std::vector<double>& lane : times) all.insert(all.end(), lane.begin(), lane.end());
     std::sort(all.begin(), all.end());
-    const auto quantile = [&](double q) { return all[static_cast<std::size_t>(q * static_cast<double>(all.size() - 1))]; };
+    const auto quantile = [&](double q) {
+      return all[static_cast<std::size_t>(q * static_cast<double>(all.size() - 1))];
+    };
     const std::vector<TensorInfo> inputs = engine.inputs();
     const std::int64_t batch = inputs.empty() || inputs[0].dims.empty() ? 1 : inputs[0].dims[0];
     const double throughput = static_cast<double>(all.size()) * static_cast<double>(batch) / wall_s;
-    json report = {{"latency_ms", {{"min", all.front()}, {"median", quantile(0.5)}, {"p90", quantile(0.9)}, {"p99", quantile(0.99)}}},
+    json report = {{"latency_ms",
+                    {{"min", all.front()}, {"median", quantile(0.5)}, {"p90", quantile(0.9)}, {"p99", quantile(0.99)}}},
                    {"throughput_per_s", throughput},
                    {"batch", batch},
                    {"iterations", all.size()},
@@ -119,9 +125,10 @@ struct Bench {
     if (profile) report["layers"] = layers(lanes[0].get());
     if (!json_file.empty()) write_json(json_file, report);
     if (json_file == "-") return;
-    std::printf("%s: %zu runs of batch %lld, latency min %s, median %s, p90 %s, p99 %s ms, %.1f a second\n", engine.device().c_str(),
-                all.size(), static_cast<long long>(batch), ms_text(all.front()).c_str(), ms_text(quantile(0.5)).c_str(),
-                ms_text(quantile(0.9)).c_str(), ms_text(quantile(0.99)).c_str(), throughput);
+    std::printf("%s: %zu runs of batch %lld, latency min %s, median %s, p90 %s, p99 %s ms, %.1f a second\n",
+                engine.device().c_str(), all.size(), static_cast<long long>(batch), ms_text(all.front()).c_str(),
+                ms_text(quantile(0.5)).c_str(), ms_text(quantile(0.9)).c_str(), ms_text(quantile(0.99)).c_str(),
+                throughput);
     if (profile) {
       std::vector<std::vector<std::string>> rows = {{"ms", "layer"}};
       for (const json& layer : report["layers"]) rows.push_back({ms_text(layer["ms"]), layer["name"]});
@@ -138,7 +145,8 @@ void add_bench(CLI::App* app) {
   command->model.add_to(sub, "E.tenon, MODEL or PIPELINE.yaml");
   sub->add_option("--iterations", command->iterations, "runs to measure")->check(CLI::PositiveNumber);
   sub->add_option("--duration", command->duration, "seconds to measure (default 3)")->check(CLI::PositiveNumber);
-  sub->add_option("--streams", command->streams, "contexts that run at once, each in a thread of its own")->check(CLI::PositiveNumber);
+  sub->add_option("--streams", command->streams, "contexts that run at once, each in a thread of its own")
+      ->check(CLI::PositiveNumber);
   sub->add_flag("--no-graph", command->no_graph, "launch layer by layer; without effect on the CPU");
   sub->add_flag("--profile", command->profile, "time each layer");
   sub->add_option("--json", command->json_file, "figures as JSON, to a file or - for stdout");

@@ -32,14 +32,15 @@ struct Build {
     for (const json& layer : parsed["layers"]) sum += layer["ms"].get<double>();
     const json& cache = parsed["cache"];
     const json& memory = parsed["memory"];
-    std::printf("Built %s: %zu layers, %s ms by the sum of their times, in %.1f s.\n", output.c_str(), parsed["layers"].size(),
-                ms_text(sum).c_str(), parsed["build_ms"].get<double>() / 1000);
+    std::printf("Built %s: %zu layers, %s ms by the sum of their times, in %.1f s.\n", output.c_str(),
+                parsed["layers"].size(), ms_text(sum).c_str(), parsed["build_ms"].get<double>() / 1000);
     std::printf("Timing cache: %d sites known, %d new, %d tactics measured, %zu rejected.\n", cache["hits"].get<int>(),
                 cache["misses"].get<int>(), cache["measured"].get<int>(), cache["rejected"].size());
     std::printf("Memory: weights %s, packed weights %s, activations %s (at least %s), workspace %s.\n",
                 pipeline::size_text(memory["weights"]).c_str(), pipeline::size_text(memory["persistent"]).c_str(),
                 pipeline::size_text(memory["activation"]).c_str(),
-                pipeline::size_text(memory["activation_lower_bound"]).c_str(), pipeline::size_text(memory["workspace"]).c_str());
+                pipeline::size_text(memory["activation_lower_bound"]).c_str(),
+                pipeline::size_text(memory["workspace"]).c_str());
     for (const json& text : cache["rejected"]) std::printf("Rejected: %s\n", text.get<std::string>().c_str());
   }
 };

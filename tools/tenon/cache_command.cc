@@ -14,7 +14,8 @@ TnCacheKey parse_key(const std::string& text) {
   const bool form = text.size() == 34 && text.compare(0, 2, "0x") == 0 &&
                     text.find_first_not_of("0123456789abcdef", 2) == std::string::npos;
   if (!form) throw UsageError("--key " + text + ": expected 0x and 32 lower-case hex digits");
-  for (std::size_t i = 0; i < 16; ++i) key.bytes[i] = static_cast<std::uint8_t>(std::stoul(text.substr(2 + 2 * i, 2), nullptr, 16));
+  for (std::size_t i = 0; i < 16; ++i)
+    key.bytes[i] = static_cast<std::uint8_t>(std::stoul(text.substr(2 + 2 * i, 2), nullptr, 16));
   return key;
 }
 
@@ -42,10 +43,13 @@ struct CacheCommand {
     for (const json& choice : described["choices"]) {
       if (key.empty() || choice["key"] == key) found.push_back(choice);
     }
-    if (found.empty()) throw WorkError(file + " has no entry for " + (layer.empty() ? "key " + key : "layer " + layer) + "; tenon cache list shows them");
+    if (found.empty())
+      throw WorkError(file + " has no entry for " + (layer.empty() ? "key " + key : "layer " + layer) +
+                      "; tenon cache list shows them");
     if (found.size() > 1) {
       std::string names;
-      for (const json& choice : found) names += "\n  " + choice["key"].get<std::string>() + "  " + choice["layer"].get<std::string>();
+      for (const json& choice : found)
+        names += "\n  " + choice["key"].get<std::string>() + "  " + choice["layer"].get<std::string>();
       throw WorkError(file + " has several entries for layer " + layer + "; choose one with --key:" + names);
     }
     return found[0];
@@ -67,7 +71,8 @@ struct CacheCommand {
     if (json_file == "-") return;
     std::vector<std::vector<std::string>> rows = {{"layer", "key", "kernel", "tactic", "params", "ms", ""}};
     for (const json& c : described["choices"]) {
-      rows.push_back({c["layer"], c["key"], c["kernel"], c["tactic"], c["params"], ms_text(c["ms"]), c["pinned"].get<bool>() ? "pinned" : ""});
+      rows.push_back({c["layer"], c["key"], c["kernel"], c["tactic"], c["params"], ms_text(c["ms"]),
+                      c["pinned"].get<bool>() ? "pinned" : ""});
     }
     write_text("-", table(rows));
   }
@@ -78,10 +83,11 @@ struct CacheCommand {
     choice["measured"] = measured(cache, choice["key"]);
     if (!json_file.empty()) write_json(json_file, choice);
     if (json_file == "-") return;
-    std::printf("%s\n  key %s\n  kernel %s\n  tactic %s (%s)\n  combo %s\n  %s ms%s\n", choice["layer"].get<std::string>().c_str(),
-                choice["key"].get<std::string>().c_str(), choice["kernel"].get<std::string>().c_str(),
-                choice["tactic"].get<std::string>().c_str(), choice["params"].get<std::string>().c_str(),
-                choice["combo"].get<std::string>().c_str(), ms_text(choice["ms"]).c_str(), choice["pinned"].get<bool>() ? ", pinned" : "");
+    std::printf("%s\n  key %s\n  kernel %s\n  tactic %s (%s)\n  combo %s\n  %s ms%s\n",
+                choice["layer"].get<std::string>().c_str(), choice["key"].get<std::string>().c_str(),
+                choice["kernel"].get<std::string>().c_str(), choice["tactic"].get<std::string>().c_str(),
+                choice["params"].get<std::string>().c_str(), choice["combo"].get<std::string>().c_str(),
+                ms_text(choice["ms"]).c_str(), choice["pinned"].get<bool>() ? ", pinned" : "");
     std::vector<std::vector<std::string>> rows = {{"kind", "ms", "tactic", "kernel", "params", "combo"}};
     for (const json& m : choice["measured"]) {
       rows.push_back({m["kind"], ms_text(m["ms"]), m["tactic"], m["kernel"], m["params"], m["combo"]});
@@ -93,7 +99,8 @@ struct CacheCommand {
   void apply_tactic(const TimingCache& cache, json* choice) const {
     json fits = json::array();
     for (const json& m : measured(cache, (*choice)["key"])) {
-      const bool same = m["tactic"] == tactic && (combo.empty() || m["combo"] == combo) && (kernel.empty() || m["kernel"] == kernel);
+      const bool same =
+          m["tactic"] == tactic && (combo.empty() || m["combo"] == combo) && (kernel.empty() || m["kernel"] == kernel);
       if (same && m["kind"] == "measured") fits.push_back(m);
     }
     if (fits.size() > 1) {
@@ -103,7 +110,8 @@ struct CacheCommand {
     }
     (*choice)["tactic"] = tactic;
     if (fits.empty()) {
-      std::fprintf(stderr, "note: tactic %s was never measured for this entry; the next build checks it\n", tactic.c_str());
+      std::fprintf(stderr, "note: tactic %s was never measured for this entry; the next build checks it\n",
+                   tactic.c_str());
       (*choice)["combo"] = combo;
       (*choice)["kernel"] = kernel;
       (*choice)["params"] = "";
@@ -118,7 +126,8 @@ struct CacheCommand {
     apply_tactic(cache, &choice);
     check(cache.insert(choice.dump()));
     check(cache.save(file));
-    std::printf("%s now uses %s %s\n", choice["layer"].get<std::string>().c_str(), choice["kernel"].get<std::string>().c_str(), tactic.c_str());
+    std::printf("%s now uses %s %s\n", choice["layer"].get<std::string>().c_str(),
+                choice["kernel"].get<std::string>().c_str(), tactic.c_str());
   }
 
   void insert() {
@@ -175,15 +184,21 @@ struct CacheCommand {
     for (const std::string& entry : keys) {
       const json a = sides[0].count(entry) != 0 ? sides[0][entry] : json();
       const json b = sides[1].count(entry) != 0 ? sides[1][entry] : json();
-      const bool same = a.is_object() && b.is_object() && a["tactic"] == b["tactic"] && a["combo"] == b["combo"] && a["pinned"] == b["pinned"];
+      const bool same = a.is_object() && b.is_object() && a["tactic"] == b["tactic"] && a["combo"] == b["combo"] &&
+                        a["pinned"] == b["pinned"];
       if (!same) differences.push_back({{"key", entry}, {"a", a}, {"b", b}});
     }
     if (!json_file.empty()) write_json(json_file, {{"differences", differences}});
     if (json_file == "-") return;
-    const auto text = [](const json& c) { return c.is_object() ? c["kernel"].get<std::string>() + " " + c["tactic"].get<std::string>() + (c["pinned"].get<bool>() ? " pinned" : "") : std::string("absent"); };
+    const auto text = [](const json& c) {
+      return c.is_object() ? c["kernel"].get<std::string>() + " " + c["tactic"].get<std::string>() +
+                                 (c["pinned"].get<bool>() ? " pinned" : "")
+                           : std::string("absent");
+    };
     for (const json& d : differences) {
       const json& named = d["a"].is_object() ? d["a"] : d["b"];
-      std::printf("%s %s: %s -> %s\n", named["layer"].get<std::string>().c_str(), d["key"].get<std::string>().c_str(), text(d["a"]).c_str(), text(d["b"]).c_str());
+      std::printf("%s %s: %s -> %s\n", named["layer"].get<std::string>().c_str(), d["key"].get<std::string>().c_str(),
+                  text(d["a"]).c_str(), text(d["b"]).c_str());
     }
     std::printf("%zu differences\n", differences.size());
   }
@@ -218,7 +233,8 @@ void add_cache(CLI::App* app) {
   one_file("erase", "take an entry away", &CacheCommand::erase, false);
   for (const bool pinned : {true, false}) {
     auto command = std::make_shared<CacheCommand>();
-    CLI::App* sub = cache->add_subcommand(pinned ? "pin" : "unpin", pinned ? "protect an entry from retuning" : "lift that");
+    CLI::App* sub =
+        cache->add_subcommand(pinned ? "pin" : "unpin", pinned ? "protect an entry from retuning" : "lift that");
     sub->add_option("file", command->file, "the timing cache")->required();
     sub->add_option("--layer", command->layer, "name of the layer (editable caches)");
     sub->add_option("--key", command->key, "0x and 32 hex digits");
@@ -232,7 +248,8 @@ void add_cache(CLI::App* app) {
     sub->add_option("--json", command->json_file, "as JSON, to a file or - for stdout");
     sub->callback([command, run] { (command.get()->*run)(); });
   };
-  many_files("merge", "take over the entries of other caches; own ones win", "the file to write, then those to take from", &CacheCommand::merge);
+  many_files("merge", "take over the entries of other caches; own ones win",
+             "the file to write, then those to take from", &CacheCommand::merge);
   many_files("diff", "entries that differ", "two timing caches", &CacheCommand::diff);
 }
 

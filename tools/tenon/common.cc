@@ -1,8 +1,10 @@
 #include "tools/tenon/common.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -36,7 +38,8 @@ std::vector<std::int64_t> parse_shape(const std::string& option, const std::stri
   std::vector<std::int64_t> dims;
   for (const std::string& part : split(text, 'x')) {
     const auto size = pipeline::parse_integer(part);
-    if (!size.ok() || *size < 0) throw UsageError("--shape " + option + ": expected sizes such as 1x3x224x224, found \"" + part + "\"");
+    if (!size.ok() || *size < 0)
+      throw UsageError("--shape " + option + ": expected sizes such as 1x3x224x224, found \"" + part + "\"");
     dims.push_back(*size);
   }
   return dims;
@@ -48,19 +51,33 @@ void apply_shapes(const std::vector<std::string>& shapes, pipeline::BuildRequest
     if (equals == std::string::npos) throw UsageError("--shape " + option + ": expected NAME=1x3x224x224");
     const std::vector<std::string> parts = split(option.substr(equals + 1), ',');
     if (parts.size() != 1 && !(parts.size() == 3 && parts[0] == parts[1] && parts[1] == parts[2])) {
-      throw UsageError("--shape " + option + ": shapes that vary (min,opt,max) need dynamic dims, which this version does not "
-                                             "build; give one shape");
+      throw UsageError("--shape " + option +
+                       ": shapes that vary (min,opt,max) need dynamic dims, which this version does not "
+                       "build; give one shape");
     }
     request->shapes[option.substr(0, equals)] = parse_shape(option, parts[0]);
   }
 }
 
+std::atomic<bool> interrupted = false;
+
+/// The first Ctrl-C ends tuning between two tactics, with a valid cache; a second one ends the program at once.
+void catch_interrupt() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = SA_RESETHAND;
+  sigaction(SIGINT, &action, nullptr);
+}
+
 /// The severities' names in front of messages on stderr.
 const char* prefix(int severity) {
   switch (severity) {
-    case TN_LOG_ERROR: return "error: ";
-    case TN_LOG_WARNING: return "warning: ";
-    default: return "";
+    case TN_LOG_ERROR:
+      return "error: ";
+    case TN_LOG_WARNING:
+      return "warning: ";
+    default:
+      return "";
   }
 }
 
@@ -84,9 +101,11 @@ void ModelOptions::add_to(CLI::App* command, const std::string& target_help) {
   command->add_flag("--editable-timing-cache", editable, "each layer has its own record in the timing cache");
   command->add_flag("--frozen-cache", frozen, "measure nothing: what the timing cache lacks is an error");
   command->add_option("--time-budget", time_budget, "stop measuring after this long, such as 30s");
-  command->add_option("--threads", threads, "threads of the CPU pool (default: all processors)")->check(CLI::PositiveNumber);
+  command->add_option("--threads", threads, "threads of the CPU pool (default: all processors)")
+      ->check(CLI::PositiveNumber);
   command->add_option("--tactic-sources", tactic_sources, "+a,-b: switch libraries on or off, such as -onednn");
-  command->add_flag("--allow-nondeterministic", allow_nondeterministic, "let kernels take part that may vary in the last bits");
+  command->add_flag("--allow-nondeterministic", allow_nondeterministic,
+                    "let kernels take part that may vary in the last bits");
   command->add_flag("--retune", retune, "decide anew what is not pinned");
   command->add_option("--disable-rule", disable_rules, "a fusion rule that is not applied, repeatable");
   command->add_option("--force-rule", force_rules, "a fusion rule that must apply somewhere, repeatable");
@@ -111,13 +130,15 @@ Library open_library(const std::vector<std::string>& plugins, bool verbose) {
 TargetKind kind_of(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error)) throw WorkError(path + ": no such file");
-  if (fs::is_directory(path, error)) throw WorkError(path + " is a folder; expected an engine, a model or a pipeline file");
+  if (fs::is_directory(path, error))
+    throw WorkError(path + " is a folder; expected an engine, a model or a pipeline file");
   const std::string suffix = fs::path(path).extension().string();
   if (suffix == ".yaml" || suffix == ".yml") return TargetKind::kPipeline;
   std::ifstream file(path, std::ios::binary);
   char magic[sizeof(kEngineMagic) - 1] = {};
   file.read(magic, sizeof(magic));
-  return std::string(magic, sizeof(magic)) == kEngineMagic || suffix == ".tenon" ? TargetKind::kEngine : TargetKind::kModel;
+  return std::string(magic, sizeof(magic)) == kEngineMagic || suffix == ".tenon" ? TargetKind::kEngine
+                                                                                 : TargetKind::kModel;
 }
 
 pipeline::BuildRequest make_request(const Library& library, const ModelOptions& options) {
@@ -170,16 +191,18 @@ pipeline::BuildRequest make_request(const Library& library, const ModelOptions& 
 }
 
 std::function<bool(const BuildProgress&)> progress_printer() {
+  catch_interrupt();
   const bool terminal = isatty(STDERR_FILENO) != 0;
   auto last = std::make_shared<std::pair<int, double>>(0, 0.0);
   return [terminal, last](const BuildProgress& p) {
     // On a terminal ten times a second, elsewhere every five seconds.
+    if (interrupted) return false;
     if (p.layers == 0 || p.elapsed_s - last->second < (terminal ? 0.1 : 5.0)) return true;
     last->second = p.elapsed_s;
     char eta[48] = "";
     if (p.eta_s >= 0) std::snprintf(eta, sizeof(eta), ", %.0f s to go", p.eta_s);
-    std::fprintf(stderr, "%stuning layer %d of %d (%.40s), tactic %d of %d, %.0f s%s%s", terminal ? "\r\033[K" : "", p.layer,
-                 p.layers, p.name.c_str(), p.tactic, p.tactics, p.elapsed_s, eta, terminal ? "" : "\n");
+    std::fprintf(stderr, "%stuning layer %d of %d (%.40s), tactic %d of %d, %.0f s%s%s", terminal ? "\r\033[K" : "",
+                 p.layer, p.layers, p.name.c_str(), p.tactic, p.tactics, p.elapsed_s, eta, terminal ? "" : "\n");
     if (terminal && p.layer == p.layers && p.tactic == p.tactics) std::fprintf(stderr, "\r\033[K");
     return true;
   };
@@ -217,7 +240,8 @@ Engine open_engine(const Library& library, const ModelOptions& options) {
       reason = loaded.status().message();
     }
   }
-  if (!may_build) throw WorkError("engine " + kept + " would have to be built (" + reason + "), and on_missing_engine is fail");
+  if (!may_build)
+    throw WorkError("engine " + kept + " would have to be built (" + reason + "), and on_missing_engine is fail");
   std::fprintf(stderr, "building engine %s: %s\n", kept.c_str(), reason.c_str());
   request.metadata["fingerprint"] = now;
   const BuiltEngine built = check(pipeline::build_engine(library, request, progress_printer()));

@@ -26,7 +26,8 @@ struct Compare {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
     for (const json& tensor : described["inputs"]) {
-      if (tensor["dtype"] != "f32") throw WorkError("input " + tensor["name"].get<std::string>() + " is not f32; compare feeds only f32 inputs");
+      if (tensor["dtype"] != "f32")
+        throw WorkError("input " + tensor["name"].get<std::string>() + " is not f32; compare feeds only f32 inputs");
       std::size_t count = 1;
       for (const json& size : tensor["dims"]) count *= size.get<std::size_t>();
       std::vector<float> values(count);
@@ -39,7 +40,8 @@ struct Compare {
       pipeline::PreprocessOptions options;
       const auto text = network.metadata("pipeline");
       if (text.ok()) options = check(pipeline::parse_settings(*text)).preprocess;
-      const auto ready = check(pipeline::preprocess(check(pipeline::read_image(input)), options, static_cast<int>(dims.at(3)), static_cast<int>(dims.at(2))));
+      const auto ready = check(pipeline::preprocess(check(pipeline::read_image(input)), options,
+                                                    static_cast<int>(dims.at(3)), static_cast<int>(dims.at(2))));
       for (std::size_t i = 0; i < result[0].size(); ++i) result[0][i] = ready.tensor.data[i % ready.tensor.data.size()];
     }
     (void)library;
@@ -50,7 +52,8 @@ struct Compare {
     std::vector<const void*> pointers;
     for (const auto& values : given) pointers.push_back(values.data());
     TnReferenceRun* run = nullptr;
-    if (tn_reference_run(network.get(), pointers.data(), static_cast<std::uint32_t>(pointers.size()), &run) != TN_OK) throw WorkError(tn_last_error());
+    if (tn_reference_run(network.get(), pointers.data(), static_cast<std::uint32_t>(pointers.size()), &run) != TN_OK)
+      throw WorkError(tn_last_error());
     const std::unique_ptr<TnReferenceRun, void (*)(TnReferenceRun*)> owner(run, tn_reference_release);
     Values values;
     for (std::uint32_t i = 0; i < tn_reference_num_values(run); ++i) {
@@ -67,7 +70,8 @@ struct Compare {
   }
 
   /// Builds the network with every node's outputs marked, so that nothing is fused away, and runs it.
-  Values built(const Library& library, const std::string& device, const json& described, const std::vector<std::vector<float>>& given) const {
+  Values built(const Library& library, const std::string& device, const json& described,
+               const std::vector<std::vector<float>>& given) const {
     pipeline::BuildRequest request = make_request(library, model);
     request.device = device;
     for (const json& node : described["nodes"]) {
@@ -77,7 +81,8 @@ struct Compare {
     const Engine engine = check(Runtime(library, device, request.threads).create(bytes.data(), bytes.size()));
     ExecutionContext context = check(ExecutionContext::create(engine));
     const std::vector<TensorInfo> tensors = engine.inputs();
-    for (std::size_t i = 0; i < tensors.size(); ++i) check(context.set_tensor(tensors[i].name, const_cast<float*>(given[i].data())));
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      check(context.set_tensor(tensors[i].name, const_cast<float*>(given[i].data())));
     std::map<std::string, std::vector<double>> memory;
     for (const TensorInfo& info : engine.outputs()) {
       std::size_t count = 1;
@@ -96,7 +101,8 @@ struct Compare {
     return values;
   }
 
-  Values side(const Library& library, const std::string& which, const Network& network, const json& described, const std::vector<std::vector<float>>& given) const {
+  Values side(const Library& library, const std::string& which, const Network& network, const json& described,
+              const std::vector<std::vector<float>>& given) const {
     if (which == "cpu:reference") return reference(network, given);
     return built(library, which, described, given);
   }
@@ -128,16 +134,23 @@ struct Compare {
         const bool within = l2 <= tolerance;  // false for NaN
         if (!within && first.empty()) first = name;
         layers.push_back({{"name", name}, {"max_abs", max_abs}, {"max_rel", max_rel}, {"l2", l2}, {"within", within}});
-        const auto text = [](double v) { char buffer[32]; std::snprintf(buffer, sizeof(buffer), "%.3g", v); return std::string(buffer); };
+        const auto text = [](double v) {
+          char buffer[32];
+          std::snprintf(buffer, sizeof(buffer), "%.3g", v);
+          return std::string(buffer);
+        };
         rows.push_back({name, text(max_abs), text(max_rel), text(l2), within ? "" : "over tolerance"});
       }
     }
-    if (!json_file.empty()) write_json(json_file, {{"layers", layers}, {"first_over_tolerance", first.empty() ? json() : json(first)}});
+    if (!json_file.empty())
+      write_json(json_file, {{"layers", layers}, {"first_over_tolerance", first.empty() ? json() : json(first)}});
     if (json_file != "-") {
       write_text("-", table(rows));
-      std::printf("%s\n", first.empty() ? "All tensors are within the tolerance." : ("The first tensor over the tolerance is " + first + ".").c_str());
+      std::printf("%s\n", first.empty() ? "All tensors are within the tolerance."
+                                        : ("The first tensor over the tolerance is " + first + ".").c_str());
     }
-    if (!first.empty()) throw WorkError("tensor " + first + " differs by more than " + json(tolerance).dump() + " (relative l2)");
+    if (!first.empty())
+      throw WorkError("tensor " + first + " differs by more than " + json(tolerance).dump() + " (relative l2)");
   }
 };
 

@@ -25,8 +25,8 @@ struct Explain {
     if (cache && !request.frozen) check(cache->save(request.timing_cache));
     if (!json_file.empty()) write_json(json_file, explained);
     if (json_file == "-") return;
-    std::printf("%s (%s), key %s\n", explained["node"].get<std::string>().c_str(), explained["op"].get<std::string>().c_str(),
-                explained["key"].get<std::string>().c_str());
+    std::printf("%s (%s), key %s\n", explained["node"].get<std::string>().c_str(),
+                explained["op"].get<std::string>().c_str(), explained["key"].get<std::string>().c_str());
     std::vector<std::vector<std::string>> rows = {{"status", "ms", "kernel", "combo", "tactic", "hash", "reason"}};
     for (const json& c : explained["candidates"]) {
       rows.push_back({c["status"], c["ms"].is_number() ? ms_text(c["ms"]) : "", c["kernel"], c["combo"], c["tactic"],
@@ -40,7 +40,8 @@ struct Explain {
 
 void add_explain(CLI::App* app) {
   auto command = std::make_shared<Explain>();
-  CLI::App* sub = app->add_subcommand("explain", "every candidate of a layer with its time, or why it does not take part");
+  CLI::App* sub =
+      app->add_subcommand("explain", "every candidate of a layer with its time, or why it does not take part");
   command->model.add_to(sub, "MODEL or PIPELINE.yaml");
   sub->add_option("--node", command->node, "a layer of the report, or a node of the model")->required();
   sub->add_option("--json", command->json_file, "as JSON, to a file or - for stdout");

@@ -29,7 +29,8 @@ struct Inspect {
     const json& layers = parsed.is_array() ? parsed : parsed["layers"];
     std::vector<std::vector<std::string>> rows = {{"layer", "op", "kernel", "tactic", "ms"}};
     for (const json& layer : layers) {
-      rows.push_back({layer.value("name", ""), layer.value("op", ""), layer.value("kernel", ""), layer.value("tactic", ""),
+      rows.push_back({layer.value("name", ""), layer.value("op", ""), layer.value("kernel", ""),
+                      layer.value("tactic", ""),
                       layer.contains("ms") && layer["ms"].is_number() ? ms_text(layer["ms"]) : ""});
     }
     write_text("-", table(rows));
@@ -42,7 +43,8 @@ struct Inspect {
     if (format == "json") return write_json("-", described);
     std::vector<std::vector<std::string>> rows = {{"layer", "key", "kernel", "tactic", "ms", "pinned"}};
     for (const json& c : described["choices"]) {
-      rows.push_back({c["layer"], c["key"], c["kernel"], c["tactic"], ms_text(c["ms"]), c["pinned"].get<bool>() ? "pinned" : ""});
+      rows.push_back(
+          {c["layer"], c["key"], c["kernel"], c["tactic"], ms_text(c["ms"]), c["pinned"].get<bool>() ? "pinned" : ""});
     }
     write_text("-", table(rows));
   }
@@ -70,7 +72,8 @@ struct Inspect {
     std::vector<std::vector<std::string>> rows = {{"node", "op", "outputs", "attributes"}};
     for (const json& node : described["nodes"]) {
       std::string outputs;
-      for (const json& output : node["outputs"]) outputs += (outputs.empty() ? "" : " ") + output["name"].get<std::string>() + output["dims"].dump();
+      for (const json& output : node["outputs"])
+        outputs += (outputs.empty() ? "" : " ") + output["name"].get<std::string>() + output["dims"].dump();
       rows.push_back({node["name"], node["op"], outputs, node["attrs"]});
     }
     write_text("-", table(rows));
@@ -102,7 +105,8 @@ void add_inspect(CLI::App* app) {
   auto command = std::make_shared<Inspect>();
   CLI::App* sub = app->add_subcommand("inspect", "look into an engine, a timing cache, a plugin or a model");
   command->model.add_to(sub, "FILE");
-  sub->add_option("--format", command->format, "oneline, json or table (default)")->check(CLI::IsMember({"oneline", "json", "table"}));
+  sub->add_option("--format", command->format, "oneline, json or table (default)")
+      ->check(CLI::IsMember({"oneline", "json", "table"}));
   sub->callback([command] { command->run(); });
 }
 

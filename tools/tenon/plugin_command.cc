@@ -16,10 +16,12 @@ void list_plugins(const std::string& json_file, const std::vector<std::string>& 
   std::vector<std::vector<std::string>> rows = {{"plugin", "version", "ops", "kernels", "rules", "importers", "file"}};
   for (const json& p : described["plugins"]) {
     const auto count = [&](const char* part) { return std::to_string(p[part].size()); };
-    rows.push_back({p["id"], p["version"], count("ops"), count("kernels"), count("fusions"), count("importers"), p["path"]});
+    rows.push_back(
+        {p["id"], p["version"], count("ops"), count("kernels"), count("fusions"), count("importers"), p["path"]});
   }
   write_text("-", table(rows));
-  if (described["plugins"].empty()) std::printf("No plugin was found; set TENON_PLUGIN_PATH to the folders that hold *.tnp.so files.\n");
+  if (described["plugins"].empty())
+    std::printf("No plugin was found; set TENON_PLUGIN_PATH to the folders that hold *.tnp.so files.\n");
   for (const json& f : described["failed"]) std::printf("not loaded: %s\n", f["reason"].get<std::string>().c_str());
 }
 

@@ -15,7 +15,8 @@ using nlohmann::json;
 std::string file_name(const std::string& name) {
   std::string result = name;
   for (char& c : result) {
-    const bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+    const bool plain =
+        (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
     if (!plain) c = '_';
   }
   return result + ".npy";
@@ -38,7 +39,8 @@ struct Run {
       }
       std::vector<std::string> found;
       for (const fs::directory_entry& entry : fs::directory_iterator(input)) {
-        if (entry.is_regular_file() && pipeline::image_suffix_readable(entry.path())) found.push_back(entry.path().string());
+        if (entry.is_regular_file() && pipeline::image_suffix_readable(entry.path()))
+          found.push_back(entry.path().string());
       }
       std::sort(found.begin(), found.end());
       if (found.empty()) throw WorkError(input + ": the folder holds no picture");
@@ -71,11 +73,13 @@ struct Run {
                   static_cast<double>(d.box.left), static_cast<double>(d.box.top), static_cast<double>(d.box.width),
                   static_cast<double>(d.box.height));
     }
-    if (settings.postprocess.type == pipeline::PostprocessType::kDetections && result.detections.empty() && !result.input.empty()) {
+    if (settings.postprocess.type == pipeline::PostprocessType::kDetections && result.detections.empty() &&
+        !result.input.empty()) {
       std::printf("  nothing found with a score above %.2f\n", static_cast<double>(settings.postprocess.threshold));
     }
     for (const pipeline::ClassScore& c : result.classes) {
-      std::printf("  %-28s %6.2f%%\n", pipeline::label_of(settings.labels, c.class_id).c_str(), static_cast<double>(c.score) * 100);
+      std::printf("  %-28s %6.2f%%\n", pipeline::label_of(settings.labels, c.class_id).c_str(),
+                  static_cast<double>(c.score) * 100);
     }
     if (result.detections.empty() && result.classes.empty()) {
       for (const pipeline::OutputInfo& o : result.outputs) {
@@ -90,7 +94,8 @@ struct Run {
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) throw WorkError("--dump-tensors " + folder.string() + ": " + error.message());
-    for (const auto& [name, array] : check(runner.outputs())) check(pipeline::write_npy(folder / file_name(name), array));
+    for (const auto& [name, array] : check(runner.outputs()))
+      check(pipeline::write_npy(folder / file_name(name), array));
   }
 
   void run() const {
@@ -102,7 +107,8 @@ struct Run {
       throw UsageError("--output " + output + ": expected a .png or .jpg file");
     }
     const std::vector<std::string> files = pictures();
-    if (!output.empty() && files.size() != 1) throw UsageError("--output takes one picture, and there are " + std::to_string(files.size()));
+    if (!output.empty() && files.size() != 1)
+      throw UsageError("--output takes one picture, and there are " + std::to_string(files.size()));
     const Library library = open_library(model.plugins, model.verbose);
     const Engine engine = open_engine(library, model);
     pipeline::Runner runner = check(pipeline::Runner::create(engine));
@@ -143,7 +149,8 @@ void add_run(CLI::App* app) {
   sub->add_option("--output", command->output, "the picture with what was found drawn in (.png, .jpg)");
   sub->add_option("--dump-tensors", command->dump, "folder for NAME.npy of every output");
   sub->add_option("--json", command->json_file, "results as JSON, to a file or - for stdout");
-  sub->add_option("--threshold", command->threshold, "least score of a detection, in place of the pipeline's")->check(CLI::Range(0.0, 1.0));
+  sub->add_option("--threshold", command->threshold, "least score of a detection, in place of the pipeline's")
+      ->check(CLI::Range(0.0, 1.0));
   sub->callback([command] { command->run(); });
 }
 

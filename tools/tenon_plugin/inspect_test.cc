@@ -66,13 +66,13 @@ TEST(Describe, ContentsListEverything) {
   EXPECT_TRUE(json["op_importers"][0]["opset_max"].is_null());
 
   const std::string text = render(json);
-  for (const char* part : {"plugin test.one 1.0\n", "  op test.one/1 (pure): y = x\n",
-                           "    input extra (optional): ignored\n",
-                           "    attribute alpha (f64, default 0.5, range [0,1]): weight\n",
-                           "  kernel test.one.plain.f32 for test.one/1 on cpu, revision 3 (deterministic)\n",
-                           "    combo f32:row,none>f32:row\n", "  fusion rule test.one.twice/1 (always, priority 7)",
-                           "  importer test.one of .smp,.sample: reads nothing\n",
-                           "  op importer: teaches test.foreign test.one, opset 1 and later\n"}) {
+  for (const char* part :
+       {"plugin test.one 1.0\n", "  op test.one/1 (pure): y = x\n", "    input extra (optional): ignored\n",
+        "    attribute alpha (f64, default 0.5, range [0,1]): weight\n",
+        "  kernel test.one.plain.f32 for test.one/1 on cpu, revision 3 (deterministic)\n",
+        "    combo f32:row,none>f32:row\n", "  fusion rule test.one.twice/1 (always, priority 7)",
+        "  importer test.one of .smp,.sample: reads nothing\n",
+        "  op importer: teaches test.foreign test.one, opset 1 and later\n"}) {
     EXPECT_TRUE(contains(text, part)) << part << "\nin:\n" << text;
   }
 }

@@ -65,18 +65,18 @@ std::string kernel_text(const Json& kernel) {
 
 std::string fusion_text(const Json& fusion) {
   return "  fusion rule " + text_of(fusion.at("id")) + " (" + text_of(fusion.at("mode")) + ", priority " +
-         text_of(fusion.at("priority")) + ")" + doc_suffix(fusion) + "\n    pattern " +
-         text_of(fusion.at("pattern")) + "\n";
+         text_of(fusion.at("priority")) + ")" + doc_suffix(fusion) + "\n    pattern " + text_of(fusion.at("pattern")) +
+         "\n";
 }
 
 std::string importer_text(const Json& importer) {
-  return "  importer " + text_of(importer.at("id")) + " of " + text_of(importer.at("suffixes")) +
-         doc_suffix(importer) + "\n" + params_text(importer.at("options"), "option");
+  return "  importer " + text_of(importer.at("id")) + " of " + text_of(importer.at("suffixes")) + doc_suffix(importer) +
+         "\n" + params_text(importer.at("options"), "option");
 }
 
 std::string op_importer_text(const Json& importer) {
-  std::string text = "  op importer: teaches " + text_of(importer.at("importer")) + " " +
-                     text_of(importer.at("type")) + ", opset " + text_of(importer.at("opset_min"));
+  std::string text = "  op importer: teaches " + text_of(importer.at("importer")) + " " + text_of(importer.at("type")) +
+                     ", opset " + text_of(importer.at("opset_min"));
   text += importer.at("opset_max").is_null() ? " and later" : " to " + text_of(importer.at("opset_max"));
   return text + "\n";
 }

@@ -21,14 +21,14 @@ extern "C" {
 #define TENON_API __attribute__((visibility("default")))
 
 struct TnPlugin;
-typedef struct TnLibrary TnLibrary;           /* registry, logger, recorder, allocator: what everything else starts from */
+typedef struct TnLibrary TnLibrary; /* registry, logger, recorder, allocator: what everything else starts from */
 typedef struct TnNetwork TnNetwork;
 typedef struct TnBuilderConfig TnBuilderConfig;
 typedef struct TnTimingCache TnTimingCache;
-typedef struct TnBuildResult TnBuildResult;   /* engine bytes and report */
+typedef struct TnBuildResult TnBuildResult; /* engine bytes and report */
 typedef struct TnEngine TnEngine;
 typedef struct TnContext TnContext;
-typedef struct TnText TnText;                 /* text that a function made */
+typedef struct TnText TnText; /* text that a function made */
 
 /* --- errors and text --- */
 
@@ -88,9 +88,9 @@ TENON_API TnStatus tn_network_add_constant(TnNetwork* network, const char* name,
                                            const void* data, size_t bytes, TnTensorId* out);
 /* A layer of any registered op. attrs_json: {"axis": 1, "mode": "x", "pads": [1,1]} or NULL; TN_NO_TENSOR marks an
  * absent optional input. Writes num_outputs ids. */
-TENON_API TnStatus tn_network_add_layer(TnNetwork* network, const char* op_id, const char* name,
-                                        const char* attrs_json, const TnTensorId* inputs, uint32_t num_inputs,
-                                        TnTensorId* outputs, uint32_t num_outputs);
+TENON_API TnStatus tn_network_add_layer(TnNetwork* network, const char* op_id, const char* name, const char* attrs_json,
+                                        const TnTensorId* inputs, uint32_t num_inputs, TnTensorId* outputs,
+                                        uint32_t num_outputs);
 TENON_API TnStatus tn_network_mark_output(TnNetwork* network, TnTensorId tensor);
 TENON_API TnStatus tn_network_mark_output_by_name(TnNetwork* network, const char* name);
 /* Gives an input other dims and infers everything again; used for batch and --shape. */
@@ -186,8 +186,8 @@ TENON_API uint32_t tn_engine_num_inputs(const TnEngine* engine);
 TENON_API uint32_t tn_engine_num_outputs(const TnEngine* engine);
 TENON_API TnStatus tn_engine_describe_input(const TnEngine* engine, uint32_t index, const char** name, int32_t* dtype,
                                             TnDims* dims);
-TENON_API TnStatus tn_engine_describe_output(const TnEngine* engine, uint32_t index, const char** name,
-                                             int32_t* dtype, TnDims* dims);
+TENON_API TnStatus tn_engine_describe_output(const TnEngine* engine, uint32_t index, const char** name, int32_t* dtype,
+                                             TnDims* dims);
 TENON_API TnStatus tn_engine_get_metadata(const TnEngine* engine, const char* key, const char** text);
 TENON_API uint64_t tn_engine_scratch_bytes(const TnEngine* engine);
 TENON_API const char* tn_engine_device(const TnEngine* engine); /* "cpu (AMD EPYC, 2 threads)" */

@@ -78,8 +78,8 @@ enum {
   TN_I2 = 26
 };
 
-enum { TN_CPU = 1, TN_CUDA = 2 };                      /* device kinds */
-enum { TN_MEMORY_HOST = 1, TN_MEMORY_DEVICE = 2 };     /* memory kinds; on TN_CPU both are ordinary memory */
+enum { TN_CPU = 1, TN_CUDA = 2 };                  /* device kinds */
+enum { TN_MEMORY_HOST = 1, TN_MEMORY_DEVICE = 2 }; /* memory kinds; on TN_CPU both are ordinary memory */
 enum { TN_LOG_ERROR = 0, TN_LOG_WARNING = 1, TN_LOG_INFO = 2, TN_LOG_VERBOSE = 3 };
 
 #define TN_MAX_RANK 8
@@ -112,9 +112,11 @@ typedef struct TnFormat {
 } TnFormat;
 
 /* Initialisers for the usual formats. "nchw16c": channels in blocks of 16, the block innermost, filled with zeros. */
+/* clang-format off */
 #define TN_ROW_INIT {TN_FORMAT_ROW, TN_PAD_NONE, 0, 0, {0}, {0}, {0}, {0}}
 #define TN_NHWC_INIT {TN_FORMAT_AXES, TN_PAD_NONE, 4, 0, {0, 2, 3, 1}, {0}, {0}, {0}}
 #define TN_NCHW_BLOCKED_INIT(block) {TN_FORMAT_AXES, TN_PAD_ZERO, 4, 1, {0, 1, 2, 3}, {1}, {(block)}, {0}}
+/* clang-format on */
 
 /* A tensor as calls see it. strides are in elements, one per logical axis; of a blocked axis it is the distance between
  * two blocks. Without data (shape questions) data is NULL. frozen */

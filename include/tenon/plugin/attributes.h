@@ -1,4 +1,5 @@
-/* Attributes of a node: named values of nine types. The host owns them; a plugin reads and writes through this table. */
+/* Attributes of a node: named values of nine types. The host owns them; a plugin reads and writes through this table.
+ */
 #ifndef TENON_PLUGIN_ATTRIBUTES_H
 #define TENON_PLUGIN_ATTRIBUTES_H
 
@@ -31,8 +32,8 @@ typedef struct TnParam {
   const char* doc;
 } TnParam;
 
-/* Getters return TN_NOTFOUND if the attribute is absent and TN_INVALID if it has another type. An absent attribute with a
- * default in the schema is present with that value. Pointers stay valid as long as the attributes do. [any] */
+/* Getters return TN_NOTFOUND if the attribute is absent and TN_INVALID if it has another type. An absent attribute with
+ * a default in the schema is present with that value. Pointers stay valid as long as the attributes do. [any] */
 typedef struct TnAttrApi {
   uint32_t struct_size;
   uint32_t reserved;

@@ -1,4 +1,5 @@
-/* TnKernel: one implementation of an op on one device, with its lifecycle. Any plugin may register kernels for any op. */
+/* TnKernel: one implementation of an op on one device, with its lifecycle. Any plugin may register kernels for any op.
+ */
 #ifndef TENON_PLUGIN_KERNEL_H
 #define TENON_PLUGIN_KERNEL_H
 
@@ -11,11 +12,11 @@ extern "C" {
 
 typedef struct TnKernel TnKernel;
 
-enum { /* TnKernel.flags */
-  TN_KERNEL_DETERMINISTIC = 1u << 0,    /* same inputs, same bits; without it the kernel never wins unasked */
-  TN_KERNEL_GRAPH_CAPTURABLE = 1u << 1, /* enqueue may be captured in a CUDA graph */
-  TN_KERNEL_RELOCATABLE = 1u << 2,      /* persistent memory holds no pointers: its bytes may be stored in the engine */
-  TN_KERNEL_VALUE_DEPENDENT = 1u << 3   /* speed depends on the contents of the inputs */
+enum {                                       /* TnKernel.flags */
+       TN_KERNEL_DETERMINISTIC = 1u << 0,    /* same inputs, same bits; without it the kernel never wins unasked */
+       TN_KERNEL_GRAPH_CAPTURABLE = 1u << 1, /* enqueue may be captured in a CUDA graph */
+       TN_KERNEL_RELOCATABLE = 1u << 2, /* persistent memory holds no pointers: its bytes may be stored in the engine */
+       TN_KERNEL_VALUE_DEPENDENT = 1u << 3 /* speed depends on the contents of the inputs */
 };
 
 /* Receives what a kernel lists; add copies its argument. */

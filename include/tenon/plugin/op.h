@@ -11,19 +11,19 @@ extern "C" {
 
 typedef struct TnOp TnOp;
 
-enum { /* TnOp.flags */
-  TN_OP_PURE = 1u << 0,        /* same inputs, same outputs: may be folded and merged */
-  TN_OP_COMMUTATIVE = 1u << 1, /* its two inputs may be swapped */
-  TN_OP_ELEMENTWISE = 1u << 2, /* output element i depends on element i of each (broadcast) input only */
-  TN_OP_RANDOM = 1u << 3,      /* never folded, never merged */
-  TN_OP_STATEFUL = 1u << 4     /* keeps state between enqueues (tenon.state/1) */
+enum {                              /* TnOp.flags */
+       TN_OP_PURE = 1u << 0,        /* same inputs, same outputs: may be folded and merged */
+       TN_OP_COMMUTATIVE = 1u << 1, /* its two inputs may be swapped */
+       TN_OP_ELEMENTWISE = 1u << 2, /* output element i depends on element i of each (broadcast) input only */
+       TN_OP_RANDOM = 1u << 3,      /* never folded, never merged */
+       TN_OP_STATEFUL = 1u << 4     /* keeps state between enqueues (tenon.state/1) */
 };
 
 enum { /* TnPortSpec.flags */
-  TN_PORT_OPTIONAL = 1u << 0,
-  TN_PORT_VARIADIC = 1u << 1,   /* the last port only: it stands for any further number, at least one */
-  TN_PORT_HOST_VALUE = 1u << 2, /* shapes, axes, k: infer needs the contents, which live on the host */
-  TN_PORT_CONST = 1u << 3       /* must be constant at build time */
+       TN_PORT_OPTIONAL = 1u << 0,
+       TN_PORT_VARIADIC = 1u << 1,   /* the last port only: it stands for any further number, at least one */
+       TN_PORT_HOST_VALUE = 1u << 2, /* shapes, axes, k: infer needs the contents, which live on the host */
+       TN_PORT_CONST = 1u << 3       /* must be constant at build time */
 };
 
 typedef struct TnPortSpec {
@@ -46,8 +46,8 @@ typedef struct TnInfer {
 } TnInfer;
 
 /* One evaluation by plain loops on the CPU: all tensors on the host. Inputs are whole and row-major. Of output i only
- * the box boxes[i] is asked for: outputs[i].dims are the full dims, outputs[i].data holds the box alone, packed row-major
- * with the extents boxes[i].size. A box with an extent of 0 asks for nothing. */
+ * the box boxes[i] is asked for: outputs[i].dims are the full dims, outputs[i].data holds the box alone, packed
+ * row-major with the extents boxes[i].size. A box with an extent of 0 asks for nothing. */
 typedef struct TnReference {
   uint32_t struct_size;
   uint32_t num_inputs;

@@ -19,16 +19,16 @@ typedef struct TnDevice {
   const char* signature; /* what the timing cache keys carry: "cpu:avx512_core:2:..." */
 } TnDevice;
 
-enum { /* TnSite.flags */
-  TN_SITE_ALLOW_TF32 = 1u << 0, /* fp32 may be computed in tf32 */
-  TN_SITE_ALLOW_NONDETERMINISTIC = 1u << 1
+enum {                               /* TnSite.flags */
+       TN_SITE_ALLOW_TF32 = 1u << 0, /* fp32 may be computed in tf32 */
+       TN_SITE_ALLOW_NONDETERMINISTIC = 1u << 1
 };
 
 typedef struct TnSite {
   uint32_t struct_size;
   uint32_t flags;
-  uint32_t num_inputs;  /* of the op itself; absent optional ones count, with dtype TN_DTYPE_NONE */
-  uint32_t num_extra;   /* operands of prologue and epilogue expressions, following the inputs */
+  uint32_t num_inputs; /* of the op itself; absent optional ones count, with dtype TN_DTYPE_NONE */
+  uint32_t num_extra;  /* operands of prologue and epilogue expressions, following the inputs */
   uint32_t num_outputs;
   uint32_t reserved;
   const char* op_id;
@@ -42,8 +42,8 @@ typedef struct TnSite {
   const uint32_t* alignments;            /* guaranteed alignment of the data in bytes */
   /* One entry per input and extra operand: contents on the host, row-major; data NULL if not constant. */
   const TnTensor* constants;
-  /* One entry per input: expression applied to it before the op reads it; NULL (also the array): none. Only kernels with
-   * tenon.kernel.prologue/1 see sites that have one. */
+  /* One entry per input: expression applied to it before the op reads it; NULL (also the array): none. Only kernels
+   * with tenon.kernel.prologue/1 see sites that have one. */
   const TnExpr* const* prologues;
   /* One entry per output: expression applied to the result before it is stored; NULL (also the array): none. The host
    * applies it itself after kernels that do not accept it (tenon.kernel.epilogue/1). */
@@ -57,9 +57,9 @@ enum {
   TN_PORT_ANY_STRIDES = 1u << 0 /* reads or writes through TnTensor.strides; otherwise tensors are packed */
 };
 typedef struct TnPort {
-  int32_t dtype;      /* TN_DTYPE_NONE: an absent optional input, or "whatever the site has" for a constant that the
-                         kernel reads at initialize only */
-  int32_t memory;     /* TN_MEMORY_*; 0 means TN_MEMORY_DEVICE */
+  int32_t dtype;  /* TN_DTYPE_NONE: an absent optional input, or "whatever the site has" for a constant that the
+                     kernel reads at initialize only */
+  int32_t memory; /* TN_MEMORY_*; 0 means TN_MEMORY_DEVICE */
   TnFormat format;
   uint32_t flags;     /* TN_PORT_ANY_STRIDES */
   uint32_t alignment; /* of the data in bytes; 0: that of the element */

@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* Primitives. Arguments a, b, c are indices of earlier instructions. A reader that meets one it does not know declines. */
+/* Primitives. Arguments a, b, c are indices of earlier instructions. A reader that meets one it does not know declines.
+ */
 enum {
   TN_EX_INPUT = 1,    /* operand number `operand`; of an epilogue, 0 is the value being stored */
   TN_EX_CONSTANT = 2, /* `value` */
