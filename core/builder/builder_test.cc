@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-const TnPlugin* builder_test_plugin();  // builder_test_plugin.cc
+const TnPlugin* builder_test_plugin();  // testing/test_plugin.cc
 
 namespace {
 
