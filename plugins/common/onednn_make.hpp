@@ -3,6 +3,9 @@
 #ifndef TENON_PLUGINS_COMMON_ONEDNN_MAKE_HPP_
 #define TENON_PLUGINS_COMMON_ONEDNN_MAKE_HPP_
 
+#include <memory>
+#include <utility>
+
 #include "plugins/common/onednn.hpp"
 
 namespace tenon::plugins {
@@ -12,14 +15,31 @@ inline bool onednn_present(const dnnl::memory::desc& desc) { return desc.get_siz
 #if DNNL_VERSION_MAJOR >= 3
 using OnednnPooling = dnnl::pooling_forward;
 using OnednnSoftmax = dnnl::softmax_forward;
+template <class Primitive>
+using OnednnDesc = typename Primitive::primitive_desc;
 #else
 using OnednnPooling = dnnl::pooling_v2_forward;
 using OnednnSoftmax = dnnl::softmax_v2_forward;
+
+// next_impl of oneDNN 2.x reads the operation's description through a pointer to the caller's, so the two stay
+// together.
+template <class Primitive>
+class OnednnDesc : public Primitive::primitive_desc {
+ public:
+  using Operation = typename Primitive::desc;
+  OnednnDesc(const Operation& operation, const dnnl::primitive_attr& attr, const dnnl::engine& engine)
+      : OnednnDesc(std::make_shared<const Operation>(operation), attr, engine) {}
+
+ private:
+  OnednnDesc(std::shared_ptr<const Operation> operation, const dnnl::primitive_attr& attr, const dnnl::engine& engine)
+      : Primitive::primitive_desc(*operation, attr, engine), operation_(std::move(operation)) {}
+  std::shared_ptr<const Operation> operation_;
+};
 #endif
 
-inline dnnl::matmul::primitive_desc make_matmul(const dnnl::memory::desc& a, const dnnl::memory::desc& b,
-                                                const dnnl::memory::desc& bias, const dnnl::memory::desc& y,
-                                                const dnnl::primitive_attr& attr) {
+inline OnednnDesc<dnnl::matmul> make_matmul(const dnnl::memory::desc& a, const dnnl::memory::desc& b,
+                                            const dnnl::memory::desc& bias, const dnnl::memory::desc& y,
+                                            const dnnl::primitive_attr& attr) {
 #if DNNL_VERSION_MAJOR >= 3
   if (!onednn_present(bias)) return {onednn_engine(), a, b, y, attr};
   return {onednn_engine(), a, b, bias, y, attr};
@@ -29,11 +49,11 @@ inline dnnl::matmul::primitive_desc make_matmul(const dnnl::memory::desc& a, con
 #endif
 }
 
-inline dnnl::inner_product_forward::primitive_desc make_inner_product(const dnnl::memory::desc& x,
-                                                                      const dnnl::memory::desc& weights,
-                                                                      const dnnl::memory::desc& bias,
-                                                                      const dnnl::memory::desc& y,
-                                                                      const dnnl::primitive_attr& attr) {
+inline OnednnDesc<dnnl::inner_product_forward> make_inner_product(const dnnl::memory::desc& x,
+                                                                  const dnnl::memory::desc& weights,
+                                                                  const dnnl::memory::desc& bias,
+                                                                  const dnnl::memory::desc& y,
+                                                                  const dnnl::primitive_attr& attr) {
   constexpr auto inference = dnnl::prop_kind::forward_inference;
 #if DNNL_VERSION_MAJOR >= 3
   if (!onednn_present(bias)) return {onednn_engine(), inference, x, weights, y, attr};
@@ -60,10 +80,11 @@ struct OnednnWindow {
 };
 
 // Weights are [k][c][r][s], or [g][k/g][c/g][r][s] for a grouped convolution.
-inline dnnl::convolution_forward::primitive_desc make_convolution(
-    dnnl::algorithm algorithm, const dnnl::memory::desc& x, const dnnl::memory::desc& weights,
-    const dnnl::memory::desc& bias, const dnnl::memory::desc& y, const OnednnWindow& window,
-    const dnnl::primitive_attr& attr) {
+inline OnednnDesc<dnnl::convolution_forward> make_convolution(dnnl::algorithm algorithm, const dnnl::memory::desc& x,
+                                                              const dnnl::memory::desc& weights,
+                                                              const dnnl::memory::desc& bias,
+                                                              const dnnl::memory::desc& y, const OnednnWindow& window,
+                                                              const dnnl::primitive_attr& attr) {
   constexpr auto inference = dnnl::prop_kind::forward_inference;
 #if DNNL_VERSION_MAJOR >= 3
   if (!onednn_present(bias)) {
@@ -85,9 +106,9 @@ inline dnnl::convolution_forward::primitive_desc make_convolution(
 #endif
 }
 
-inline OnednnPooling::primitive_desc make_pooling(dnnl::algorithm algorithm, const dnnl::memory::desc& x,
-                                                  const dnnl::memory::desc& y, const OnednnWindow& window,
-                                                  const dnnl::primitive_attr& attr) {
+inline OnednnDesc<OnednnPooling> make_pooling(dnnl::algorithm algorithm, const dnnl::memory::desc& x,
+                                              const dnnl::memory::desc& y, const OnednnWindow& window,
+                                              const dnnl::primitive_attr& attr) {
   constexpr auto inference = dnnl::prop_kind::forward_inference;
 #if DNNL_VERSION_MAJOR >= 3
   return {onednn_engine(), inference,         algorithm,       x,   y, window.strides, window.kernel,
@@ -99,8 +120,8 @@ inline OnednnPooling::primitive_desc make_pooling(dnnl::algorithm algorithm, con
 #endif
 }
 
-inline OnednnSoftmax::primitive_desc make_softmax(const dnnl::memory::desc& x, const dnnl::memory::desc& y, int axis,
-                                                  const dnnl::primitive_attr& attr) {
+inline OnednnDesc<OnednnSoftmax> make_softmax(const dnnl::memory::desc& x, const dnnl::memory::desc& y, int axis,
+                                              const dnnl::primitive_attr& attr) {
   constexpr auto inference = dnnl::prop_kind::forward_inference;
   constexpr auto algorithm = dnnl::algorithm::softmax_accurate;
 #if DNNL_VERSION_MAJOR >= 3

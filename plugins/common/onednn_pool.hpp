@@ -14,8 +14,8 @@ namespace tenon::plugins {
 using PoolAlgorithm = dnnl::algorithm (*)(const Attrs&);
 
 // The description for one format. Declined where oneDNN's rules differ from the op's.
-inline OnednnPooling::primitive_desc onednn_pool_desc(PoolAlgorithm algorithm_of, const Site& site,
-                                                      const TnFormat& format) {
+inline OnednnDesc<OnednnPooling> onednn_pool_desc(PoolAlgorithm algorithm_of, const Site& site,
+                                                  const TnFormat& format) {
   const cpu::PoolGeometry g = pool_geometry(site.attrs(), site.dims(0));
   const dnnl::algorithm algorithm = algorithm_of(site.attrs());
   // What lies behind the image so that the output size comes out; it may differ from the pads.

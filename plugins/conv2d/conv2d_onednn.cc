@@ -29,7 +29,7 @@ struct ConvDescs {
                        (g.ow - 1) * g.stride_w + g.dilation_w * (g.s - 1) + 1 - g.w - g.pad_left};
   }
 
-  dnnl::convolution_forward::primitive_desc make(const Site& site, dnnl::algorithm algorithm) const {
+  OnednnDesc<dnnl::convolution_forward> make(const Site& site, dnnl::algorithm algorithm) const {
     std::vector<OnednnOperand> operands;
     const dnnl::post_ops ops = onednn_post_ops(site, row_format(), &operands);
     if (!operands.empty()) throw Declined("it adds no operand");

@@ -20,7 +20,7 @@ struct FullyConnectedDescs {
         y(onednn_row(TN_F32, {g.n, g.outputs})) {
     if (site.has_input(2)) bias = onednn_row(TN_F32, {g.outputs});
   }
-  dnnl::inner_product_forward::primitive_desc make(const Site& site) const {
+  OnednnDesc<dnnl::inner_product_forward> make(const Site& site) const {
     std::vector<OnednnOperand> operands;
     const dnnl::post_ops ops = onednn_post_ops(site, row_format(), &operands);
     if (!operands.empty()) throw Declined("the epilogue reads an operand");

@@ -35,7 +35,7 @@ struct MatmulDescs {
     y = matrix_desc(g.result, rank, false);
     pack_b = site.is_constant(1) && rank == 2;
   }
-  dnnl::matmul::primitive_desc make(const Site& site) {
+  OnednnDesc<dnnl::matmul> make(const Site& site) {
     const dnnl::post_ops ops = onednn_post_ops(site, row_format(), &operands);
     const OnednnThreads threads(site.threads());
     return onednn_or_decline([&] {

@@ -6,7 +6,7 @@
 namespace tenon::plugins {
 namespace {
 
-OnednnSoftmax::primitive_desc softmax_desc(const Site& site) {
+OnednnDesc<OnednnSoftmax> softmax_desc(const Site& site) {
   const int axis = normalize_axis(site.attrs().i64("axis"), site.dims(0).rank);
   const dnnl::memory::desc x = onednn_row(TN_F32, site.dims(0));
   const OnednnThreads threads(site.threads());
