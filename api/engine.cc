@@ -70,7 +70,7 @@ TnStatus tn_engine_load(TnLibrary* library, const char* path, const char* device
     TENON_RETURN_IF_ERROR(need(out, "out"));
     TENON_ASSIGN(const EngineOptions options, engine_options(library, device, threads));
     auto engine = Engine::load_file(path, options);
-    if (!engine.ok()) return library->state->report(engine.status());
+    if (!engine.ok()) return engine.status();  // reported by the engine
     *out = wrap(library, std::move(*engine), options.device->info());
     return {};
   });
@@ -87,7 +87,7 @@ TnStatus tn_engine_create(TnLibrary* library, const void* bytes, size_t size, co
     if (copy == nullptr) return {Code::kNoMemory, fmt::format("could not allocate {} bytes for the engine", size)};
     std::memcpy(copy.get(), bytes, size);
     auto engine = Engine::load(copy.get(), size, copy, options);
-    if (!engine.ok()) return library->state->report(engine.status());
+    if (!engine.ok()) return engine.status();  // reported by the engine
     *out = wrap(library, std::move(*engine), options.device->info());
     return {};
   });

@@ -220,9 +220,23 @@ Engine::~Engine() = default;
 
 Result<std::shared_ptr<Engine>> Engine::load(const void* bytes, std::size_t size,
                                              std::shared_ptr<const void> keep_alive, EngineOptions options) {
+  return load_named("", bytes, size, std::move(keep_alive), std::move(options));
+}
+
+Result<std::shared_ptr<Engine>> Engine::load_file(const std::filesystem::path& path, EngineOptions options) {
+  Result<std::shared_ptr<const MappedFile>> file = map_file(path);
+  if (!file.ok()) return report_failure(file.status(), *options.logger, options.recorder);
+  const std::shared_ptr<const MappedFile> mapped = std::move(*file);
+  return load_named(path.string(), mapped->data, mapped->size, mapped, std::move(options));
+}
+
+Result<std::shared_ptr<Engine>> Engine::load_named(const std::string& name, const void* bytes, std::size_t size,
+                                                   std::shared_ptr<const void> keep_alive, EngineOptions options) {
   Logger& logger = *options.logger;
   ErrorRecorder* recorder = options.recorder;
-  const auto fail = [&](const Status& status) { return report_failure(status, logger, recorder); };
+  const auto fail = [&](const Status& status) {
+    return report_failure(name.empty() ? status : status.with_context(name), logger, recorder);
+  };
   if (options.device == nullptr || options.registry == nullptr || bytes == nullptr) {
     return fail({Code::kInvalid, "loading an engine needs its bytes, a device and a registry; one of them is null"});
   }
@@ -234,13 +248,6 @@ Result<std::shared_ptr<Engine>> Engine::load(const void* bytes, std::size_t size
   const Status status = EngineLoader(engine->impl_.get()).run();
   if (!status.ok()) return fail(status);
   return engine;
-}
-
-Result<std::shared_ptr<Engine>> Engine::load_file(const std::filesystem::path& path, EngineOptions options) {
-  Result<std::shared_ptr<const MappedFile>> file = map_file(path);
-  if (!file.ok()) return report_failure(file.status(), *options.logger, options.recorder);
-  const std::shared_ptr<const MappedFile> mapped = std::move(*file);
-  return load(mapped->data, mapped->size, mapped, std::move(options));
 }
 
 const Plan& Engine::plan() const { return impl_->plan; }

@@ -64,6 +64,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   friend class ExecutionContext;
   struct Impl;
   Engine();
+  /// `name` begins every message; "" : there is no file.
+  static Result<std::shared_ptr<Engine>> load_named(const std::string& name, const void* bytes, std::size_t size,
+                                                    std::shared_ptr<const void> keep_alive, EngineOptions options);
   std::unique_ptr<Impl> impl_;
 };
 

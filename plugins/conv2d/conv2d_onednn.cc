@@ -16,12 +16,13 @@ struct ConvDescs {
     const cpu::Conv2dGeometry g = conv2d_geometry(site);
     x = onednn_desc(TN_F32, {g.n, g.c, g.h, g.w}, in);
     y = onednn_desc(TN_F32, {g.n, g.k, g.oh, g.ow}, out);
-    const Dims weights = g.groups == 1 ? Dims{g.k, g.c, g.r, g.s}
-                                       : Dims{g.groups, g.k / g.groups, g.c / g.groups, g.r, g.s};
+    const Dims weights =
+        g.groups == 1 ? Dims{g.k, g.c, g.r, g.s} : Dims{g.groups, g.k / g.groups, g.c / g.groups, g.r, g.s};
     given_weights = onednn_row(TN_F32, weights);
     any_weights = onednn_any(TN_F32, weights);
     if (site.has_input(kConvBias)) bias = onednn_row(TN_F32, {g.k});
-    // The output size is given, so that the bottom and right pads follow from it: rows that no window reaches are unused.
+    // The output size is given, so that the bottom and right pads follow from it: rows that no window reaches are
+    // unused.
     window.strides = {g.stride_h, g.stride_w};
     window.dilations = {g.dilation_h, g.dilation_w};
     window.pads_begin = {g.pad_top, g.pad_left};
@@ -39,8 +40,8 @@ struct ConvDescs {
   }
 };
 
-constexpr std::pair<const char*, dnnl::algorithm> kAlgorithms[] = {
-    {"direct", dnnl::algorithm::convolution_direct}, {"winograd", dnnl::algorithm::convolution_winograd}};
+constexpr std::pair<const char*, dnnl::algorithm> kAlgorithms[] = {{"direct", dnnl::algorithm::convolution_direct},
+                                                                   {"winograd", dnnl::algorithm::convolution_winograd}};
 
 dnnl::algorithm algorithm_of(const std::string& name) {
   for (const auto& [known, algorithm] : kAlgorithms) {
@@ -131,8 +132,8 @@ void conv_supports(const Site& site) {
 Kernel conv_kernel() {
   Kernel definition = kernel<ConvOnednn>("tenon.conv2d/1", "tenon.conv2d.onednn.f32");
   using Make = Port (*)(int32_t);
-  const std::pair<Make, Make> formats[] = {{row, row},         {nhwc, nhwc},  {nchw8c, nchw8c}, {nchw16c, nchw16c},
-                                           {row, nchw16c},     {row, nchw8c}, {row, nhwc}};
+  const std::pair<Make, Make> formats[] = {{row, row},     {nhwc, nhwc},  {nchw8c, nchw8c}, {nchw16c, nchw16c},
+                                           {row, nchw16c}, {row, nchw8c}, {row, nhwc}};
   for (const auto& [input, output] : formats) {
     definition.combo({input(TN_F32), f32_row(), f32_row()}, {output(TN_F32)});
   }

@@ -71,7 +71,9 @@ TEST_F(Program, WorkThatFailsIsStatusOne) {
   expect_failure(1, "no such timing cache", {"cache", "list", at("absent.yaml")});
   expect_failure(1, "layer99", with_model({"explain"}, {"--node", "layer99"}));
   // A rule that matches nowhere is found after the engine was made; the engine is not left.
-  expect_failure(1, "no.such.rule", with_model({"build"}, {"-o", at("x.tenon"), "--report", at("x.json"), "--force-rule", "no.such.rule"}));
+  expect_failure(
+      1, "no.such.rule",
+      with_model({"build"}, {"-o", at("x.tenon"), "--report", at("x.json"), "--force-rule", "no.such.rule"}));
 }
 
 TEST_F(Program, NpyInputThatDoesNotFit) {
@@ -84,7 +86,8 @@ TEST_F(Program, NpyInputThatDoesNotFit) {
 TEST_F(Program, DamagedFilesAreErrorsAndNotCrashes) {
   const std::string engine = read_text(engine_), cache = read_text(at("cache.yaml")), png = read_text(picture_);
   const auto damaged = [](const std::string& good) {
-    std::vector<std::string> all = {"", good.substr(0, 7), good.substr(0, good.size() / 2), good.substr(0, good.size() - 1)};
+    std::vector<std::string> all = {"", good.substr(0, 7), good.substr(0, good.size() / 2),
+                                    good.substr(0, good.size() - 1)};
     all.push_back(good);
     all.back()[good.size() / 3] = static_cast<char>(all.back()[good.size() / 3] ^ 0x40);
     return all;
@@ -113,7 +116,8 @@ TEST_F(Program, DamagedFilesAreErrorsAndNotCrashes) {
     fs::remove(at("damaged.tenon"));
   }
   dir_.write("bad.yaml", cache.substr(0, cache.size() / 2));
-  expect_failure(1, "bad.yaml", with_model({"build"}, {"-o", at("x.tenon"), "--timing-cache", at("bad.yaml"), "--frozen-cache"}));
+  expect_failure(1, "bad.yaml",
+                 with_model({"build"}, {"-o", at("x.tenon"), "--timing-cache", at("bad.yaml"), "--frozen-cache"}));
 }
 
 TEST_F(Program, JsonOnStdoutIsAlone) {
@@ -138,11 +142,13 @@ TEST_F(Program, JsonOnStdoutIsAlone) {
 }
 
 TEST_F(Program, RunTellsWhatTheContractNames) {
-  const Outcome ran = tenon(with_model({"run"}, {"--timing-cache", at("cache.yaml"), "--input", picture_, "--mark-output", "layer0",
-                                                 "--dump-tensors", at("dump/deep"), "--json", "-"}));
+  const Outcome ran =
+      tenon(with_model({"run"}, {"--timing-cache", at("cache.yaml"), "--input", picture_, "--mark-output", "layer0",
+                                 "--dump-tensors", at("dump/deep"), "--json", "-"}));
   ASSERT_EQ(ran.status, 0) << ran.err;
   const json report = parse_json(ran.out);
-  for (const char* part : {"preprocess", "infer", "postprocess"}) EXPECT_TRUE(report["timings_ms"][part].is_number()) << part;
+  for (const char* part : {"preprocess", "infer", "postprocess"})
+    EXPECT_TRUE(report["timings_ms"][part].is_number()) << part;
   EXPECT_TRUE(report["device"].is_string());
   ASSERT_EQ(report["results"].size(), 1u);
   const json& result = report["results"][0];
@@ -175,7 +181,8 @@ class Pipeline : public Program {
   void write(const std::string& more) {
     dir_.write("net.yaml",
                "tenon: 1\nmodel: {format: darknet, cfg: net.cfg, weights: net.weights}\n"
-               "build: {timing_cache: cache.yaml, engine: kept.tenon}\npreprocess: {resize: stretch}\n" + more);
+               "build: {timing_cache: cache.yaml, engine: kept.tenon}\npreprocess: {resize: stretch}\n" +
+                   more);
     // Header 0.2.0 with a 64-bit counter, then 4 biases and 4 * 3 * 3 * 3 weights.
     std::string weights(20 + 4 * (4 + 108), '\0');
     weights[4] = 2;

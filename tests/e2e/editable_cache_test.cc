@@ -34,7 +34,8 @@ struct Table {
 /// The tables of a verbose log by layer.
 std::map<std::string, Table> parse_log(const std::string& text) {
   const std::regex title(R"(^.*Autotuning op (.+)\(key: (0x[0-9a-f]{32})\):$)"),
-      header(R"(^.*tactic_id, cost\(in ms\), cost/fastest_cost, prediction_correlation, kernel_name, tactic_hash, tunable_parameter$)"),
+      header(
+          R"(^.*tactic_id, cost\(in ms\), cost/fastest_cost, prediction_correlation, kernel_name, tactic_hash, tunable_parameter$)"),
       row(R"(^.*?(\d+), (\d+\.\d{7}), (\d+\.\d{5}), (-?\d+\.\d{5}), ([^,]+), (0x(?:0|[1-9a-f][0-9a-f]{0,15})), (.*)$)"),
       selected(R"(^.*The selected tactic is \(tactic hash, cost\(in ms\)\):(0x[0-9a-f]+), (\d+\.\d{6})$)"),
       written(R"(^.*Writing the best tactic \((0x[0-9a-f]+)\) to cache$)");
@@ -393,8 +394,15 @@ class EditableCacheProgram : public ::testing::Test {
   }
 
   Outcome build(const std::string& engine, std::vector<std::string> more = {}) {
-    std::vector<std::string> command = {"build",          cfg_, "-o", at(engine), "--timing-cache", at("cache.yaml"),
-                                        "--editable-timing-cache", "--report", at(engine + ".json")};
+    std::vector<std::string> command = {"build",
+                                        cfg_,
+                                        "-o",
+                                        at(engine),
+                                        "--timing-cache",
+                                        at("cache.yaml"),
+                                        "--editable-timing-cache",
+                                        "--report",
+                                        at(engine + ".json")};
     command.insert(command.end(), more.begin(), more.end());
     return tenon(command);
   }

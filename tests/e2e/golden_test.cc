@@ -23,8 +23,8 @@ namespace {
 
 using pipeline::NpyArray;
 
-constexpr double kMaxAbs = 5e-4, kRelL2 = 5e-6;       // of tensors
-constexpr double kScore = 2e-5, kPixels = 0.01;       // of detections, against the goldens
+constexpr double kMaxAbs = 5e-4, kRelL2 = 5e-6;           // of tensors
+constexpr double kScore = 2e-5, kPixels = 0.01;           // of detections, against the goldens
 constexpr double kReadmeScore = 0.01, kReadmePixels = 2;  // against printed percents and whole pixels
 
 struct Case {
@@ -280,9 +280,10 @@ TEST_P(Golden, PrintedDetections) {
     } else if (std::regex_match(row, match, line) && !all.empty()) {
       const auto label = std::find(labels.begin(), labels.end(), match[1].str());
       ASSERT_NE(label, labels.end()) << row;
-      all.back().detections.push_back({static_cast<int>(label - labels.begin()),
-                                       std::stod(match[2]) / 100,
-                                       {std::stof(match[3]), std::stof(match[4]), std::stof(match[5]), std::stof(match[6])}});
+      all.back().detections.push_back(
+          {static_cast<int>(label - labels.begin()),
+           std::stod(match[2]) / 100,
+           {std::stof(match[3]), std::stof(match[4]), std::stof(match[5]), std::stof(match[6])}});
     }
   }
   ASSERT_FALSE(all.empty());
@@ -333,7 +334,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Golden,
                                            "yolo-fastest-1.1-coco", "yolo-fastest-1.1-xl-coco"),
                          [](const auto& model) {
                            std::string name = model.param;
-                           std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
                            return name;
                          });
 

@@ -39,7 +39,8 @@ std::unique_ptr<Logged> open(const std::vector<std::string>& plugins) {
 
 std::vector<float> numbers(int first) {
   std::vector<float> values(kSize * kSize);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((first + static_cast<int>(i) * 7) % 5) - 2;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>((first + static_cast<int>(i) * 7) % 5) - 2;
   return values;
 }
 
@@ -205,8 +206,9 @@ TEST(PluginsChild, DISABLED_Build) {
 
 TEST_F(Plugins, ACrashingKernelIsQuarantinedInTheNextBuild) {
   setenv("TENON_E2E_CACHE", file_.c_str(), 1);
-  const Outcome crashed = run_program({fs::read_symlink("/proc/self/exe").string(),
-                                       "--gtest_filter=PluginsChild.DISABLED_Build", "--gtest_also_run_disabled_tests"});
+  const Outcome crashed =
+      run_program({fs::read_symlink("/proc/self/exe").string(), "--gtest_filter=PluginsChild.DISABLED_Build",
+                   "--gtest_also_run_disabled_tests"});
   ASSERT_EQ(crashed.status, 1000 + SIGABRT) << crashed.out << crashed.err;
 
   const auto logged = open({matmul_plugin("crash")});

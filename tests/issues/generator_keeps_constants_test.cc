@@ -2,8 +2,8 @@
 // (variances must not be negative), and that filled the network's own constants, in place: the engine computed with
 // random statistics, and differently each time a layer was tuned.
 //
-// A generator fills whatever it is given, so it must be given copies of constants; and tactics are checked and timed with
-// the network's constants, whatever the generator wrote.
+// A generator fills whatever it is given, so it must be given copies of constants; and tactics are checked and timed
+// with the network's constants, whatever the generator wrote.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,10 +56,17 @@ class Pick final : public IPlugin {
 };
 
 TENON_LINKED_PLUGIN(pick_plugin, "test.pick", "1", "Apache-2.0",
-                    op("test.pick/1").input("x").input("table").input("index").output("y").infer(infer)
-                        .reference(pick_reference).generate(scribble),
+                    op("test.pick/1")
+                        .input("x")
+                        .input("table")
+                        .input("index")
+                        .output("y")
+                        .infer(infer)
+                        .reference(pick_reference)
+                        .generate(scribble),
                     kernel<Pick>("test.pick/1", "test.pick.f32")
-                        .combo({f32_row(), f32_row(), row(TN_I64)}, {f32_row()}).deterministic())
+                        .combo({f32_row(), f32_row(), row(TN_I64)}, {f32_row()})
+                        .deterministic())
 
 class GeneratorKeepsConstants : public ::testing::Test {
  protected:
@@ -102,7 +109,8 @@ TEST_F(GeneratorKeepsConstants, BatchNorm) {
   const Floats scale = {1, 2, 3, 4}, bias = {10, 20, 30, 40}, mean = {0.5, 1, 1.5, 2}, variance = {1, 4, 9, 16};
   const auto x = network_->add_input("x", {1, kChannels, 3, 3}).value();
   std::vector<TensorId> inputs = {x};
-  for (const auto& [name, values] : {std::pair("scale", scale), {"bias", bias}, {"mean", mean}, {"variance", variance}}) {
+  for (const auto& [name, values] :
+       {std::pair("scale", scale), {"bias", bias}, {"mean", mean}, {"variance", variance}}) {
     inputs.push_back(network_->add_constant(name, {kChannels}, values).value());
   }
   const auto y = network_->add_layer("tenon.batch_norm/1", "norm", inputs, R"({"epsilon": 0})");

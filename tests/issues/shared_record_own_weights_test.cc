@@ -1,6 +1,6 @@
-// The story: two layers of equal shape share one record of the timing cache, unless it is editable. The builder made one
-// site for both, and with it one packed copy of the weights: the second layer computed with the weights of the first.
-// Nothing failed, since each tactic had been checked with the first layer's weights.
+// The story: two layers of equal shape share one record of the timing cache, unless it is editable. The builder made
+// one site for both, and with it one packed copy of the weights: the second layer computed with the weights of the
+// first. Nothing failed, since each tactic had been checked with the first layer's weights.
 //
 // What may be shared is the record. Here two layers that differ in nothing but their constants must each compute with
 // their own: with every kernel, tuned or from a warm cache, in either mode of the cache, after a conversion between
