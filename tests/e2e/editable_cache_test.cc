@@ -478,7 +478,7 @@ TEST_F(EditableCacheProgram, OneConvolutionOfYoloFastest) {
   // The time beside the choice, edited in the file itself, decides nothing.
   const std::regex choice_ms("(- \\{choice: " + key + ",[^\\n]* ms: )[^,]+");
   for (const char* ms : {"9e9", "0"}) {
-    const std::string text = read_text(cache), edited = std::regex_replace(text, choice_ms, std::string("$1") + ms);
+    const std::string text = read_text(cache), edited = std::regex_replace(text, choice_ms, std::string("$01") + ms);
     ASSERT_NE(text, edited);
     write_text(cache, edited);
     const Outcome again = build("timed.tenon", {"--frozen-cache"});
