@@ -1,0 +1,135 @@
+// Runtime, Engine, EngineInspector and ExecutionContext: from the bytes of an engine to results.
+// Thread rule: see tenon.hpp.
+#ifndef TENON_RUNTIME_HPP
+#define TENON_RUNTIME_HPP
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/library.hpp>
+
+namespace tenon {
+
+struct TensorInfo {
+  std::string name;
+  std::int32_t dtype = TN_DTYPE_NONE;
+  std::vector<std::int64_t> dims;
+};
+
+/// What layers an engine has and what they run.
+class Engine;
+class EngineInspector {
+ public:
+  explicit EngineInspector(const Engine& engine);
+  /// format: "oneline" or "json".
+  Result<std::string> layer(std::uint32_t index, const std::string& format) const {
+    return text(static_cast<std::int32_t>(index), format);
+  }
+  Result<std::string> engine(const std::string& format) const { return text(-1, format); }
+  std::uint32_t num_layers() const;
+
+ private:
+  Result<std::string> text(std::int32_t layer, const std::string& format) const;
+  detail::Handle<TnEngine, tn_engine_release> handle_;
+};
+
+class Engine {
+ public:
+  std::vector<TensorInfo> inputs() const { return list(tn_engine_num_inputs(get()), &tn_engine_describe_input); }
+  std::vector<TensorInfo> outputs() const { return list(tn_engine_num_outputs(get()), &tn_engine_describe_output); }
+  Result<std::string> metadata(const std::string& key) const {
+    const char* text = nullptr;
+    TENON_RETURN_IF_ERROR(detail::check(tn_engine_get_metadata(get(), key.c_str(), &text)));
+    return std::string(text);
+  }
+  std::uint64_t scratch_bytes() const { return tn_engine_scratch_bytes(get()); }
+  std::string device() const { return tn_engine_device(get()); }
+  TnEngine* get() const { return handle_.get(); }
+
+ private:
+  friend class Runtime;
+  friend class EngineInspector;
+  Engine(Library library, TnEngine* handle) : library_(std::move(library)), handle_(handle) {}
+  std::vector<TensorInfo> list(std::uint32_t count, TnStatus (*describe)(const TnEngine*, std::uint32_t, const char**,
+                                                                         std::int32_t*, TnDims*)) const {
+    std::vector<TensorInfo> result(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const char* name = "";
+      TnDims dims{};
+      if (describe(get(), i, &name, &result[i].dtype, &dims) != TN_OK) continue;
+      result[i].name = name;
+      result[i].dims.assign(dims.d, dims.d + dims.rank);
+    }
+    return result;
+  }
+  Library library_;
+  detail::Handle<TnEngine, tn_engine_release> handle_;
+};
+
+inline EngineInspector::EngineInspector(const Engine& engine) : handle_(engine.handle_) {}
+inline std::uint32_t EngineInspector::num_layers() const { return tn_engine_num_layers(handle_.get()); }
+inline Result<std::string> EngineInspector::text(std::int32_t layer, const std::string& format) const {
+  TnText* text = nullptr;
+  TENON_RETURN_IF_ERROR(detail::check(tn_engine_inspect(handle_.get(), layer, format.c_str(), &text)));
+  return detail::take(text);
+}
+
+class Runtime {
+ public:
+  explicit Runtime(Library library, std::string device = "auto", int threads = 0)
+      : library_(std::move(library)), device_(std::move(device)), threads_(threads) {}
+  Result<Engine> load(const std::string& path) const {
+    TnEngine* handle = nullptr;
+    TENON_RETURN_IF_ERROR(
+        detail::check(tn_engine_load(library_.get(), path.c_str(), device_.c_str(), threads_, &handle)));
+    return Engine(library_, handle);
+  }
+  /// From memory, which is copied.
+  Result<Engine> create(const void* bytes, std::size_t size) const {
+    TnEngine* handle = nullptr;
+    TENON_RETURN_IF_ERROR(
+        detail::check(tn_engine_create(library_.get(), bytes, size, device_.c_str(), threads_, &handle)));
+    return Engine(library_, handle);
+  }
+
+ private:
+  Library library_;
+  std::string device_;
+  int threads_;
+};
+
+class ExecutionContext {
+ public:
+  /// With `own_scratch` false the context must be given scratch memory before it runs.
+  static Result<ExecutionContext> create(const Engine& engine, bool own_scratch = true) {
+    TnContext* handle = nullptr;
+    TENON_RETURN_IF_ERROR(detail::check(tn_context_create(engine.get(), own_scratch ? 1 : 0, &handle)));
+    return ExecutionContext(engine, handle);
+  }
+  /// The caller's memory; strides in elements, or nullptr for packed row-major.
+  Status set_tensor(const std::string& name, void* data, const std::int64_t* strides = nullptr) {
+    return detail::check(tn_context_set_tensor(get(), name.c_str(), data, strides));
+  }
+  Status set_scratch(void* memory, std::uint64_t bytes) {
+    return detail::check(tn_context_set_scratch(get(), memory, bytes));
+  }
+  Status enqueue(void* stream = nullptr) { return detail::check(tn_context_enqueue(get(), stream)); }
+  Status execute() { return detail::check(tn_context_execute(get())); }
+  /// JSON: [{name, ms}].
+  Result<std::string> profile() {
+    TnText* text = nullptr;
+    TENON_RETURN_IF_ERROR(detail::check(tn_context_profile(get(), &text)));
+    return detail::take(text);
+  }
+  TnContext* get() const { return handle_.get(); }
+
+ private:
+  ExecutionContext(Engine engine, TnContext* handle) : engine_(std::move(engine)), handle_(handle) {}
+  Engine engine_;
+  detail::Handle<TnContext, tn_context_release> handle_;
+};
+
+}  // namespace tenon
+
+#endif  // TENON_RUNTIME_HPP
