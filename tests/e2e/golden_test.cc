@@ -62,8 +62,8 @@ std::vector<float> floats(const NpyArray& array) {
   return values;
 }
 
-/// Softmax turns absolute errors of its inputs into relative ones: inputs that agree to kRelL2 and reach about 10, as the
-/// classifier's do, give probabilities that agree to kRelL2 * 10.
+/// Softmax turns absolute errors of its inputs into relative ones: inputs that agree to kRelL2 and reach about 10, as
+/// the classifier's do, give probabilities that agree to kRelL2 * 10.
 double rel_l2_of(const std::string& name) { return name.rfind("prob_", 0) == 0 ? kRelL2 * 10 : kRelL2; }
 
 /// A found tensor against what a golden case says of it.
