@@ -70,6 +70,19 @@ Status set_verbosity(const std::string& value, BuildOptions* options) {
   return {};
 }
 
+Status set_on_fallback(const std::string& value, BuildOptions* options) {
+  if (value == "warn") {
+    options->on_fallback = tenon::OnFallback::kWarn;
+  } else if (value == "forbid") {
+    options->on_fallback = tenon::OnFallback::kForbid;
+  } else if (value == "allow") {
+    options->on_fallback = tenon::OnFallback::kAllow;
+  } else {
+    return {Code::kInvalid, fmt::format("config on_fallback: expected warn, forbid or allow, found \"{}\"", value)};
+  }
+  return {};
+}
+
 Status add_layer_rule(const std::string& value, BuildOptions* options) {
   const json object = json::parse(value, nullptr, false);
   if (!object.is_object()) {
@@ -91,8 +104,9 @@ Status add_layer_rule(const std::string& value, BuildOptions* options) {
         return {Code::kInvalid, fmt::format("config layer: tactic must be 0x and hex digits, found \"{}\"", text)};
       }
     } else if (key == "precision") {
-      BuildOptions ignored;
-      TENON_RETURN_IF_ERROR(set_precision(text, &ignored).with_context(fmt::format("layers {}", rule.match)));
+      BuildOptions parsed;
+      TENON_RETURN_IF_ERROR(set_precision(text, &parsed).with_context(fmt::format("layers {}", rule.match)));
+      rule.allow_tf32 = parsed.allow_tf32;
     } else {
       return {Code::kInvalid, fmt::format("config layer: unknown key \"{}\"; expected match, kernel, combo, tactic or "
                                           "precision",
@@ -131,6 +145,8 @@ Status set_option(TnBuilderConfig* config, const std::string& key, const std::st
     options.disabled_rules.insert(value);
   } else if (key == "verbosity") {
     return set_verbosity(value, &options);
+  } else if (key == "on_fallback") {
+    return set_on_fallback(value, &options);
   } else if (key == "journal") {
     options.journal = value;
   } else if (key == "layer") {
@@ -149,6 +165,7 @@ Status set_option(TnBuilderConfig* config, const std::string& key, const std::st
                                             "tactic_sources",
                                             "disable_rule",
                                             "verbosity",
+                                            "on_fallback",
                                             "journal"};
     const std::string near = tenon::nearest(key, known);
     return {Code::kInvalid,

@@ -37,6 +37,8 @@ BuildRequest request_of(const PipelineConfig& config) {
   request.editable = config.build.editable_timing_cache;
   request.frozen = config.build.frozen;
   request.config.emplace_back("precision", config.precision);
+  constexpr const char* kFallbackWords[] = {"warn", "forbid", "allow"};  // in the order of OnFallback
+  request.config.emplace_back("on_fallback", kFallbackWords[static_cast<int>(config.on_fallback)]);
   if (config.build.workspace) request.config.emplace_back("workspace", std::to_string(*config.build.workspace));
   if (config.build.time_budget) request.config.emplace_back("time_budget", number(*config.build.time_budget));
   for (const LayerRule& rule : config.layers) {

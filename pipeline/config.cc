@@ -17,11 +17,11 @@ constexpr std::uint64_t kMaxFileBytes = 1u << 20;
 constexpr int kSchemaVersion = 1;
 
 const std::vector<std::string>& precisions() {
-  static const std::vector<std::string> words{"fp32", "tf32", "fp16", "bf16", "int8", "mixed"};
+  static const std::vector<std::string> words{"fp32", "tf32"};
   return words;
 }
 const std::vector<std::string>& decoders() {
-  static const std::vector<std::string> words{"auto", "region", "yolo", "yolox", "nanodet", "ultraface", "yunet"};
+  static const std::vector<std::string> words{"auto", "region", "yolo"};
   return words;
 }
 // The words below stand in the order of their enumerations.
@@ -42,7 +42,7 @@ const std::vector<std::string>& missing_engine_words() {
   return words;
 }
 const std::vector<std::string>& postprocess_types() {
-  static const std::vector<std::string> words{"detections", "classes", "segmentation", "tensors"};
+  static const std::vector<std::string> words{"detections", "classes", "tensors"};
   return words;
 }
 const std::vector<std::string>& nms_kinds() {
@@ -131,7 +131,7 @@ void read_postprocess(YamlSection& root, PostprocessConfig& postprocess) {
   assign(postprocess.labels, section.path("labels", /*must_exist=*/true));
   assign_word(postprocess.decoder, decoders(), section.choice("decoder", decoders()));
   assign(postprocess.top, section.integer("top", 1, 1'000'000));
-  if (root.has("postprocess")) section.require("type", "type: detections, classes, segmentation or tensors");
+  if (root.has("postprocess")) section.require("type", "type: detections, classes or tensors");
   section.finish();
 }
 

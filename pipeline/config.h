@@ -32,7 +32,7 @@ struct ModelConfig {
 
 enum class OnFallback { kWarn, kForbid, kAllow };
 enum class OnMissingEngine { kBuild, kFail };
-enum class PostprocessType { kDetections, kClasses, kSegmentation, kTensors };
+enum class PostprocessType { kDetections, kClasses, kTensors };
 
 struct BuildConfig {
   std::filesystem::path timing_cache;  ///< empty: none
@@ -51,7 +51,7 @@ struct PostprocessConfig {
   float nms = kDefaultNmsThreshold;
   std::optional<NmsKind> nms_kind;  ///< nothing: auto, what the model asks for
   std::filesystem::path labels;     ///< empty: classes have numbers only
-  std::string decoder = "auto";     ///< auto, region, yolo, yolox, nanodet, ultraface, yunet
+  std::string decoder = "auto";     ///< auto, region, yolo: the kind that all heads must have
   int top = 5;                      ///< how many classes a classifier reports
 };
 

@@ -60,8 +60,6 @@ std::string postprocess_text(const PostprocessConfig& postprocess) {
              "), " + labels;
     case PostprocessType::kClasses:
       return "classes, top " + std::to_string(postprocess.top) + ", " + labels;
-    case PostprocessType::kSegmentation:
-      return "segmentation, " + labels;
     case PostprocessType::kTensors:
       break;
   }

@@ -50,7 +50,7 @@ tenon: 1
 model: {format: darknet, cfg: "${MODEL}.cfg", weights: x.weights, options: {batch_norm: outside_1e-6, seen_bits: 64}}
 device: cuda:1
 on_fallback: forbid
-precision: fp16
+precision: tf32
 batch: 4
 plugins: [roialign.tnp.so]
 build:
@@ -80,7 +80,7 @@ layers:
   EXPECT_EQ(c.model.options.at("seen_bits"), "64");
   EXPECT_EQ(c.device, "cuda:1");
   EXPECT_EQ(c.on_fallback, OnFallback::kForbid);
-  EXPECT_EQ(c.precision, "fp16");
+  EXPECT_EQ(c.precision, "tf32");
   EXPECT_EQ(c.batch, 4);
   ASSERT_EQ(c.plugins.size(), 1u);
   EXPECT_EQ(c.build.timing_cache, dir_.path() / "yolo.cache.yaml");
@@ -121,26 +121,25 @@ TEST_F(ConfigTest, Defaults) {
 }
 
 TEST_F(ConfigTest, EveryProblemIsReportedAtOnceWithItsPlace) {
-  EXPECT_EQ(
-      problems("tenon: 1\n"
-               "model: {format: darknet, cfg: absent.cfg, weights: x.weights}\n"
-               "devise: cpu\n"
-               "precision: fp61\n"
-               "batch: many\n"
-               "postprocess:\n"
-               "  type: detections\n"
-               "  treshold: 0.3\n"
-               "  nms: 1.5\n"),
-      "2:31 'model.cfg': absent.cfg does not exist; relative paths start from the folder of this file\n"
-      "3:1 unknown key 'devise'; did you mean 'device'?\n"
-      "4:12 'precision': expected one of fp32, tf32, fp16, bf16, int8, mixed, found 'fp61'; did you mean 'fp16'?\n"
-      "5:8 'batch': expected a whole number from 1 to 65536, found 'many'\n"
-      "8:3 unknown key 'treshold' in 'postprocess'; did you mean 'threshold'?\n"
-      "9:8 'postprocess.nms': expected a number from 0 to 1, found '1.5'\n");
+  EXPECT_EQ(problems("tenon: 1\n"
+                     "model: {format: darknet, cfg: absent.cfg, weights: x.weights}\n"
+                     "devise: cpu\n"
+                     "precision: fp61\n"
+                     "batch: many\n"
+                     "postprocess:\n"
+                     "  type: detections\n"
+                     "  treshold: 0.3\n"
+                     "  nms: 1.5\n"),
+            "2:31 'model.cfg': absent.cfg does not exist; relative paths start from the folder of this file\n"
+            "3:1 unknown key 'devise'; did you mean 'device'?\n"
+            "4:12 'precision': expected one of fp32, tf32, found 'fp61'; did you mean 'fp32'?\n"
+            "5:8 'batch': expected a whole number from 1 to 65536, found 'many'\n"
+            "8:3 unknown key 'treshold' in 'postprocess'; did you mean 'threshold'?\n"
+            "9:8 'postprocess.nms': expected a number from 0 to 1, found '1.5'\n");
 }
 
 TEST_F(ConfigTest, ProblemsCarryKeyAndNearestForPrograms) {
-  const auto found = check(std::string(kModel) + "layers:\n  - {macth: a, precision: fp16}\n").problems;
+  const auto found = check(std::string(kModel) + "layers:\n  - {macth: a, precision: fp32}\n").problems;
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].key, "layers[0].match");
   EXPECT_NE(found[0].message.find("is missing"), std::string::npos);

@@ -135,7 +135,29 @@ Result<InputResult> Runner::run_image(const std::string& path, Image* annotated)
   return result;
 }
 
+Result<InputResult> Runner::run_array(const std::string& path) {
+  if (inputs_.size() != 1) {
+    return Status(Code::kInvalid, path + ": the network has " + std::to_string(inputs_.size()) +
+                                      " inputs, so one array does not fit; give each with --tensor NAME=FILE.npy");
+  }
+  TENON_ASSIGN(NpyArray array, read_npy(path));
+  TENON_RETURN_IF_ERROR(set_inputs({{inputs_[0].info.name, std::move(array)}}).with_context(path));
+  TENON_RETURN_IF_ERROR(execute());
+  const std::vector<std::int64_t>& dims = inputs_[0].info.dims;
+  if (dims.size() != 4) return finish(path, nullptr);
+  const int width = static_cast<int>(dims[3]);
+  const int height = static_cast<int>(dims[2]);
+  const Geometry geometry{width, height, width, height, width, height, 0, 0};
+  return finish(path, &geometry);
+}
+
 Result<InputResult> Runner::run_tensors(const std::map<std::string, NpyArray>& tensors) {
+  TENON_RETURN_IF_ERROR(set_inputs(tensors).with_context("--tensor"));
+  TENON_RETURN_IF_ERROR(execute());
+  return finish("", nullptr);
+}
+
+Status Runner::set_inputs(const std::map<std::string, NpyArray>& tensors) {
   std::string problems;
   for (Buffer& input : inputs_) {
     const auto given = tensors.find(input.info.name);
@@ -156,9 +178,8 @@ Result<InputResult> Runner::run_tensors(const std::map<std::string, NpyArray>& t
     for (const Buffer& input : inputs_) known = known || input.info.name == name;
     if (!known) problems += " the network has no input " + name + ";";
   }
-  if (!problems.empty()) return Status(Code::kInvalid, "--tensor:" + problems);
-  TENON_RETURN_IF_ERROR(execute());
-  return finish("", nullptr);
+  if (!problems.empty()) return {Code::kInvalid, problems.substr(1, problems.size() - 2)};
+  return {};
 }
 
 Status Runner::execute() {
@@ -191,6 +212,11 @@ Result<InputResult> Runner::finish(const std::string& input, const Geometry* geo
     }
     std::vector<HeadValues> heads;
     for (const HeadMetadata& head : detection_->heads) {
+      const char* kind = head.kind == HeadKind::kRegion ? "region" : "yolo";
+      if (post.decoder != "auto" && post.decoder != kind) {
+        return Status(Code::kInvalid, "postprocess.decoder is " + post.decoder + ", but the model's head " +
+                                          head.output + " is a " + kind + " head; use decoder auto or " + kind);
+      }
       const Buffer* output = find_output(head.output);
       if (output == nullptr) return Status(Code::kInvalid, "the engine has no output " + head.output);
       const std::vector<std::int64_t>& dims = output->info.dims;

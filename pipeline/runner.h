@@ -30,6 +30,9 @@ class Runner {
   /// One picture through the network. Fails with kInvalid if the network has not exactly one image input [N,C,H,W] of
   /// f32. `annotated`, if given, becomes the picture with what was found drawn in.
   Result<InputResult> run_image(const std::string& path, Image* annotated);
+  /// A .npy file for the network's only input, taken as it is; boxes of detections are in pixels of that input. Fails
+  /// like run_tensors, and with kInvalid if the network has several inputs.
+  Result<InputResult> run_array(const std::string& path);
   /// Named arrays, converted to the inputs' types. Fails with kInvalid, listing inputs that are missing or unknown and
   /// dims that do not fit.
   Result<InputResult> run_tensors(const std::map<std::string, NpyArray>& tensors);
@@ -44,6 +47,7 @@ class Runner {
     std::vector<std::uint8_t> bytes;
   };
   Runner(Engine engine, ExecutionContext context) : engine_(std::move(engine)), context_(std::move(context)) {}
+  Status set_inputs(const std::map<std::string, NpyArray>& tensors);
   Status execute();
   Result<InputResult> finish(const std::string& input, const Geometry* geometry);
   const Buffer* find_output(const std::string& name) const;

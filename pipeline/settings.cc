@@ -15,7 +15,6 @@ constexpr Color kColors[] = {Color::kRgb, Color::kBgr, Color::kGray};
 constexpr NmsKind kNmsKinds[] = {NmsKind::kIou, NmsKind::kDiou};
 constexpr std::pair<PostprocessType, const char*> kTypes[] = {{PostprocessType::kDetections, "detections"},
                                                               {PostprocessType::kClasses, "classes"},
-                                                              {PostprocessType::kSegmentation, "segmentation"},
                                                               {PostprocessType::kTensors, "tensors"}};
 
 }  // namespace

@@ -31,7 +31,11 @@ struct LayerRule {
   std::string kernel;  ///< "" : any
   std::string combo;   ///< "" : any
   std::optional<std::uint64_t> tactic;
+  std::optional<bool> allow_tf32;  ///< in place of the build's; of several rules the last one counts
 };
+
+/// What to do about a layer that no kernel can run, so that the op's plain reference has to, on the CPU.
+enum class OnFallback { kWarn, kForbid, kAllow };
 
 struct BuildOptions {
   std::shared_ptr<Device> device;
@@ -48,6 +52,7 @@ struct BuildOptions {
   std::vector<std::string> disabled_sources;
   std::set<std::string> disabled_rules;
   std::vector<LayerRule> layer_rules;
+  OnFallback on_fallback = OnFallback::kWarn;
   Verbosity verbosity = Verbosity::kDetailed;
   std::filesystem::path journal;
   std::function<void(const TuneProgress&)> progress;

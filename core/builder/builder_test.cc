@@ -63,7 +63,7 @@ class BuilderTest : public ::testing::Test {
 
 TEST_F(BuilderTest, LayersOfEqualShapeShareOneRecordButNotTheirWeights) {
   for (const char* kernel : {"test.weigh.packed.f32", "test.weigh.plain.f32"}) {
-    options_.layer_rules = {{"*", kernel, "", std::nullopt}};
+    options_.layer_rules = {{"*", kernel, "", std::nullopt, std::nullopt}};
     options_.cache->reset();
     const auto output = build(network(), options_);
     ASSERT_TRUE(output.ok()) << output.status().message();
@@ -117,17 +117,61 @@ TEST_F(BuilderTest, NondeterministicKernelsTakePartOnlyWhenAllowed) {
   }
   EXPECT_TRUE(declined) << explained.dump(1);
   options_.allow_nondeterministic = true;
-  options_.layer_rules = {{"*", "test.weigh.random.f32", "", std::nullopt}};
+  options_.layer_rules = {{"*", "test.weigh.random.f32", "", std::nullopt, std::nullopt}};
   EXPECT_TRUE(build(network(), options_).ok());
 }
 
 TEST_F(BuilderTest, ARuleThatNoKernelFitsListsTheValidTactics) {
-  options_.layer_rules = {{"weigh2", "vendor.weigh.magic.f32", "", std::nullopt}};
+  options_.layer_rules = {{"weigh2", "vendor.weigh.magic.f32", "", std::nullopt, std::nullopt}};
   const auto output = build(network(), options_);
   ASSERT_FALSE(output.ok());
   for (const char* word : {"weigh2", "vendor.weigh.magic.f32", "test.weigh.packed.f32"}) {
     EXPECT_NE(output.status().message().find(word), std::string::npos) << output.status().message();
   }
+}
+
+TEST_F(BuilderTest, ARuleForOneOfTwoIdenticalLayersHoldsForThatOneAlone) {
+  for (const bool editable : {false, true}) {
+    options_.editable = editable;
+    options_.frozen = false;
+    options_.cache->reset();
+    options_.layer_rules = {{"weigh1", "test.weigh.plain.f32", "", std::nullopt, std::nullopt},
+                            {"weigh2", "test.weigh.packed.f32", "", std::nullopt, std::nullopt}};
+    const auto first = build(network(), options_);
+    ASSERT_TRUE(first.ok()) << first.status().message();
+    EXPECT_EQ(first->plan.nodes[0].kernel, "test.weigh.plain.f32");
+    EXPECT_EQ(first->plan.nodes[1].kernel, "test.weigh.packed.f32");
+    EXPECT_EQ(run(first->plan, {1, 1, -1}), (std::vector<float>{10, 40, -90}));
+    options_.frozen = true;
+    const auto again = build(network(), options_);
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    EXPECT_EQ(*write_plan(again->plan), *write_plan(first->plan));
+  }
+}
+
+TEST_F(BuilderTest, ARuleAgainstAPinIsAnErrorAndLeavesThePin) {
+  options_.editable = true;
+  options_.layer_rules = {{"weigh1", "test.weigh.plain.f32", "", std::nullopt, std::nullopt}};
+  ASSERT_TRUE(build(network(), options_).ok());
+  CacheChoice pinned = options_.cache->choices_of_layer("weigh1").front();
+  pinned.pinned = true;
+  options_.cache->insert(pinned);
+  options_.layer_rules[0].kernel = "test.weigh.packed.f32";
+  const auto output = build(network(), options_);
+  ASSERT_FALSE(output.ok());
+  for (const char* word : {"weigh1", "pins", "test.weigh.plain.f32", "test.weigh.packed.f32"}) {
+    EXPECT_NE(output.status().message().find(word), std::string::npos) << output.status().message();
+  }
+  EXPECT_EQ(options_.cache->choices_of_layer("weigh1").front().kernel, "test.weigh.plain.f32");
+}
+
+TEST_F(BuilderTest, ALayersPrecisionTakesThePlaceOfTheBuilds) {
+  options_.allow_tf32 = true;
+  options_.layer_rules = {{"weigh2", "", "", std::nullopt, false}};
+  const auto output = build(network(), options_);
+  ASSERT_TRUE(output.ok()) << output.status().message();
+  EXPECT_NE(output->plan.nodes[0].site_flags & TN_SITE_ALLOW_TF32, 0u);
+  EXPECT_EQ(output->plan.nodes[1].site_flags & TN_SITE_ALLOW_TF32, 0u);
 }
 
 TEST_F(BuilderTest, APinOnALayerThatIsGoneIsAnError) {
@@ -157,6 +201,13 @@ TEST_F(BuilderTest, TheReferenceRunsWhereNoKernelDoes) {
   ASSERT_TRUE(output.ok()) << output.status().message();
   EXPECT_EQ(output->plan.nodes.back().kernel, "test.relu.reference");
   EXPECT_EQ(run(output->plan, {1, 1, -1}), (std::vector<float>{10, 40, 0}));
+  options_.on_fallback = OnFallback::kForbid;
+  const auto forbidden = build(network(true), options_);
+  ASSERT_FALSE(forbidden.ok());
+  for (const char* word : {"relu", "test.relu/1", "on_fallback"}) {
+    EXPECT_NE(forbidden.status().message().find(word), std::string::npos) << forbidden.status().message();
+  }
+  EXPECT_TRUE(build(network(), options_).ok()) << "every layer of this one has a kernel";
 }
 
 TEST_F(BuilderTest, ReportSaysWhatWasBuilt) {

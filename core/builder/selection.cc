@@ -22,8 +22,10 @@ EnumerateOptions enumerate_options(const BuildOptions& options) {
   return result;
 }
 
-std::uint32_t site_flags(const BuildOptions& options) {
-  return (options.allow_tf32 ? unsigned{TN_SITE_ALLOW_TF32} : 0u) |
+std::uint32_t site_flags(const BuildOptions& options, const std::vector<LayerRule>& rules = {}) {
+  bool allow_tf32 = options.allow_tf32;
+  for (const LayerRule& rule : rules) allow_tf32 = rule.allow_tf32.value_or(allow_tf32);
+  return (allow_tf32 ? unsigned{TN_SITE_ALLOW_TF32} : 0u) |
          (options.allow_nondeterministic ? unsigned{TN_SITE_ALLOW_NONDETERMINISTIC} : 0u);
 }
 
@@ -33,11 +35,34 @@ bool glob_matches(const std::string& pattern, const Node& node) {
                      [&](const std::string& member) { return fnmatch(pattern.c_str(), member.c_str(), 0) == 0; });
 }
 
+/// Whether the rule says anything about candidates.
+bool narrows(const LayerRule& rule) { return !rule.kernel.empty() || !rule.combo.empty() || rule.tactic; }
+
+std::vector<LayerRule> rules_for(const Node& node, const std::vector<LayerRule>& rules) {
+  std::vector<LayerRule> matching;
+  for (const LayerRule& rule : rules) {
+    if (glob_matches(rule.match, node)) matching.push_back(rule);
+  }
+  return matching;
+}
+
+/// What the key of a site carries beside the site: in editable mode the layer's name, else what the rules ask for, so
+/// that of several identical layers those under a rule have a record of their own.
+std::string key_scope(const Node& node, const std::vector<LayerRule>& rules, bool editable) {
+  if (editable) return node.name;
+  std::string scope;
+  for (const LayerRule& rule : rules) {
+    if (!narrows(rule)) continue;
+    scope += fmt::format("{};{};{};", rule.kernel, rule.combo, rule.tactic ? to_text(*rule.tactic) : "");
+  }
+  return scope;
+}
+
 /// Keeps the candidates that the rules for this node allow. The rules are the caller's words, so nothing left is an
 /// error.
 Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, TuneSite* site) {
   for (const LayerRule& rule : rules) {
-    if (!glob_matches(rule.match, node)) continue;
+    if (!narrows(rule)) continue;
     std::vector<Candidate>& candidates = site->enumeration.candidates;
     std::vector<Candidate> kept;
     for (const Candidate& candidate : candidates) {
@@ -192,6 +217,26 @@ Status choose_layout(const Graph& graph, Selection* selection, Reformats* reform
   return {};
 }
 
+/// Names the layers that run on the op's plain reference.
+Status check_fallbacks(const Selection& selection, const BuildOptions& options) {
+  std::vector<std::string> layers;
+  for (const SelectedSite& selected : selection.sites) {
+    const KernelRef& kernel = selected.tune->enumeration.candidates[selected.chosen].kernel;
+    if (!is_reference_kernel(kernel)) continue;
+    layers.push_back(fmt::format("{} (op {})", selected.tune->layer, selected.tune->site->desc().op_id));
+  }
+  if (layers.empty() || options.on_fallback == OnFallback::kAllow) return {};
+  const std::string text = fmt::format("no kernel runs {} on {}, so the op's slow reference does", join(layers),
+                                       options.device->info().name);
+  if (options.on_fallback == OnFallback::kForbid) {
+    return {Code::kNotFound, text +
+                                 ", which on_fallback forbids; load a plugin with a kernel (tenon explain tells why "
+                                 "the present ones decline), or set on_fallback to warn or allow"};
+  }
+  options.logger->warning(text);
+  return {};
+}
+
 /// A pin says "this layer, whatever happens"; without the layer it can only be a mistake.
 Status check_pins(const Graph& graph, const TimingCache& cache, const BuildOptions& options) {
   if (!options.editable) return {};
@@ -265,25 +310,17 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
   std::map<Hash128, std::size_t> known;
   for (const NodeId id : selection.order) {
     const Node& node = graph.node(id);
+    const std::vector<LayerRule> rules = rules_for(node, options.layer_rules);
     auto tune = std::make_shared<TuneSite>();
-    tune->site = Site::create(describe_site(graph, id, site_flags(options)), *options.device);
+    tune->site = Site::create(describe_site(graph, id, site_flags(options, rules)), *options.device);
     tune->op = node.op;
     tune->layer = node.name;
-    tune->key = tune->site->key(options.editable ? node.name : "");
+    tune->key = tune->site->key(key_scope(node, rules, options.editable));
     const auto [entry, added] = known.emplace(tune->key, selection.sites.size());
     selection.node_site.push_back(entry->second);
-    if (!added && options.layer_rules.empty()) continue;
+    if (!added) continue;
     tune->enumeration = enumerate(*tune->site, *options.registry, enumerate_options(options));
-    TENON_RETURN_IF_ERROR(apply_layer_rules(node, options.layer_rules, tune.get()));
-    if (!added) {
-      // A rule for one of several identical layers holds for all of them: they share one record.
-      SelectedSite& shared = selection.sites[entry->second];
-      if (tune->enumeration.candidates.size() < shared.tune->enumeration.candidates.size()) {
-        shared.tune->enumeration = tune->enumeration;
-        shared.tune->restricted = true;
-      }
-      continue;
-    }
+    TENON_RETURN_IF_ERROR(apply_layer_rules(node, rules, tune.get()));
     selection.sites.push_back({std::move(tune), {}, 0});
   }
   const int count = static_cast<int>(selection.sites.size());
@@ -292,6 +329,7 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
     TENON_ASSIGN(selected.result, time_with_fallback(tuner, selected.tune.get(), i + 1, count));
   }
   TENON_RETURN_IF_ERROR(choose_layout(graph, &selection, reformats));
+  TENON_RETURN_IF_ERROR(check_fallbacks(selection, options));
   for (const SelectedSite& selected : selection.sites) {
     tuner->record_choice(*selected.tune, selected.result, selected.chosen);
   }

@@ -116,4 +116,6 @@ KernelRef reference_kernel(const OpRef& op) {
   return ref;
 }
 
+bool is_reference_kernel(const KernelRef& ref) { return ref.kernel->enqueue == &enqueue; }
+
 }  // namespace tenon

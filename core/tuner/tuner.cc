@@ -52,7 +52,15 @@ class Tuner::SiteTuning {
     const bool first = tuner_.known_sites_.insert(site_.key).second;
     std::optional<CacheChoice> choice = tuner_.cache_->choice(site_.key);
     if (tuner_.options_.retune && choice && !choice->pinned) choice.reset();
-    if (site_.restricted && choice && !offered(choice->tactic)) choice.reset();
+    if (site_.restricted && choice && !offered(choice->tactic)) {
+      if (choice->pinned) {
+        return Status(Code::kInvalid,
+                      site_text(site_) + ": the timing cache pins " + choice_text(*choice) +
+                          ", which a layer rule of this build excludes; unpin it or change the rule. The rule allows " +
+                          valid_tactics_text(site_, nullptr));
+      }
+      choice.reset();
+    }
     if (first) ++(choice ? tuner_.counts_.hits : tuner_.counts_.misses);
     anew_ = tuner_.options_.retune && !choice && first;
     look_up();

@@ -4,6 +4,7 @@
 //   tenon.conv2d.direct.f32     register-blocked over output width, channels blocked or last
 //   tenon.conv2d.first.f32      images of few channels, into a blocked format
 //   tenon.conv2d.depthwise.f32  one filter a channel
+//   tenon.conv2d.winograd.f32   3x3 filters with stride 1 through F(2x2, 3x3)
 #include <memory>
 #include <utility>
 #include <vector>
@@ -41,7 +42,8 @@ const std::vector<Method>& methods() {
       {Conv2dAlgorithm::kDepthwise,
        "tenon.conv2d.depthwise.f32",
        false,
-       {{row, row}, {nhwc, nhwc}, {nchw8c, nchw8c}, {nchw16c, nchw16c}}}};
+       {{row, row}, {nhwc, nhwc}, {nchw8c, nchw8c}, {nchw16c, nchw16c}}},
+      {Conv2dAlgorithm::kWinograd2x2, "tenon.conv2d.winograd.f32", false, {{nchw8c, nchw8c}, {nchw16c, nchw16c}}}};
   return all;
 }
 

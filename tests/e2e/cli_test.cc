@@ -80,7 +80,26 @@ TEST_F(Program, NpyInputThatDoesNotFit) {
   const std::vector<float> values(12);
   ASSERT_TRUE(pipeline::write_npy(at("small.npy"), pipeline::npy_from_floats({1, 3, 2, 2}, values)).ok());
   expect_failure(1, "[1,3,8,8]", {"run", engine_, "--tensor", "data=" + at("small.npy"), "--dump-tensors", at("dump")});
+  expect_failure(1, "[1,3,8,8]", {"run", engine_, "--input", at("small.npy")});
   expect_failure(2, "data", {"run", engine_, "--tensor", "other=" + at("small.npy")});
+  expect_failure(2, "small.npy", {"run", engine_, "--input", at("small.npy"), "--output", at("x.png")});
+}
+
+TEST_F(Program, AnArrayAsInputIsTheTensorOfTheOnlyInput) {
+  std::vector<float> values(3 * 8 * 8);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 17) / 17;
+  ASSERT_TRUE(pipeline::write_npy(at("x.npy"), pipeline::npy_from_floats({1, 3, 8, 8}, values)).ok());
+  std::map<std::string, std::string> dumped;
+  for (const std::string& how : {std::string("--input"), std::string("--tensor")}) {
+    const std::string given = how == "--input" ? at("x.npy") : "data=" + at("x.npy");
+    const Outcome outcome = tenon({"run", engine_, how, given, "--dump-tensors", at(how)});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    for (const auto& entry : fs::directory_iterator(at(how))) {
+      dumped[how] += entry.path().filename().string() + read_text(entry.path());
+    }
+  }
+  EXPECT_FALSE(dumped["--input"].empty());
+  EXPECT_EQ(dumped["--input"], dumped["--tensor"]);
 }
 
 TEST_F(Program, DamagedFilesAreErrorsAndNotCrashes) {

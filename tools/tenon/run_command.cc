@@ -11,6 +11,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+bool is_array(const fs::path& path) { return path.extension() == ".npy"; }
+
 /// A tensor's name as a file name.
 std::string file_name(const std::string& name) {
   std::string result = name;
@@ -28,8 +30,8 @@ struct Run {
   std::string output, dump, json_file;
   double threshold = -1;
 
-  /// Pictures to run: files as given, folders by the pictures in them, in name order.
-  std::vector<std::string> pictures() const {
+  /// Pictures and arrays to run: files as given, folders by those in them, in name order.
+  std::vector<std::string> input_files() const {
     std::vector<std::string> files;
     for (const std::string& input : inputs) {
       if (!fs::exists(input)) throw WorkError(input + ": no such file");
@@ -39,11 +41,11 @@ struct Run {
       }
       std::vector<std::string> found;
       for (const fs::directory_entry& entry : fs::directory_iterator(input)) {
-        if (entry.is_regular_file() && pipeline::image_suffix_readable(entry.path()))
+        if (entry.is_regular_file() && (is_array(entry.path()) || pipeline::image_suffix_readable(entry.path())))
           found.push_back(entry.path().string());
       }
       std::sort(found.begin(), found.end());
-      if (found.empty()) throw WorkError(input + ": the folder holds no picture");
+      if (found.empty()) throw WorkError(input + ": the folder holds no picture and no .npy file");
       files.insert(files.end(), found.begin(), found.end());
     }
     return files;
@@ -106,9 +108,10 @@ struct Run {
     if (!output.empty() && !pipeline::image_suffix_supported(output)) {
       throw UsageError("--output " + output + ": expected a .png or .jpg file");
     }
-    const std::vector<std::string> files = pictures();
+    const std::vector<std::string> files = input_files();
     if (!output.empty() && files.size() != 1)
       throw UsageError("--output takes one picture, and there are " + std::to_string(files.size()));
+    if (!output.empty() && is_array(files[0])) throw UsageError("--output needs a picture to draw on, not " + files[0]);
     const Library library = open_library(model.plugins, model.verbose);
     const Engine engine = open_engine(library, model);
     pipeline::Runner runner = check(pipeline::Runner::create(engine));
@@ -123,7 +126,8 @@ struct Run {
     }
     for (const std::string& file : files) {
       pipeline::Image annotated;
-      report.results.push_back(check(runner.run_image(file, output.empty() ? nullptr : &annotated)));
+      report.results.push_back(check(is_array(file) ? runner.run_array(file)
+                                                    : runner.run_image(file, output.empty() ? nullptr : &annotated)));
       print(report.results.back(), runner.settings());
       write_dump(runner, file, files.size() > 1);
       if (!output.empty()) check(pipeline::write_image(output, annotated));
@@ -144,7 +148,8 @@ void add_run(CLI::App* app) {
   auto command = std::make_shared<Run>();
   CLI::App* sub = app->add_subcommand("run", "run an engine, a model or a pipeline");
   command->model.add_to(sub, "E.tenon, MODEL or PIPELINE.yaml");
-  sub->add_option("--input", command->inputs, "a picture or a folder of pictures, repeatable");
+  sub->add_option("--input", command->inputs,
+                  "a picture, a .npy file for the only input, or a folder of these; repeatable");
   sub->add_option("--tensor", command->tensors, "NAME=FILE.npy for an input, repeatable");
   sub->add_option("--output", command->output, "the picture with what was found drawn in (.png, .jpg)");
   sub->add_option("--dump-tensors", command->dump, "folder for NAME.npy of every output");
