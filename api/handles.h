@@ -12,6 +12,7 @@
 
 #include "core/base/logger.h"
 #include "core/builder/builder.h"
+#include "core/device/cuda/cuda_device.h"
 #include "core/device/device.h"
 #include "core/graph/graph.h"
 #include "core/runtime/engine.h"
@@ -59,11 +60,24 @@ class CallbackAllocator final : public Allocator {
   TnLibraryOptions options_;
 };
 
+class CallbackCudaAllocator final : public CudaAllocator {
+ public:
+  explicit CallbackCudaAllocator(const TnLibraryOptions& options) : options_(options) {}
+  void* allocate(int ordinal, std::size_t bytes) override {
+    return options_.allocate_cuda(options_.allocator_context, ordinal, bytes);
+  }
+  void free(int ordinal, void* memory) override { options_.free_cuda(options_.allocator_context, ordinal, memory); }
+
+ private:
+  TnLibraryOptions options_;
+};
+
 /// What every object of one library shares. Members are destroyed in reverse: the logger outlives the registry.
 struct LibraryState {
   explicit LibraryState(const TnLibraryOptions& options);
 
-  /// "auto", "cpu"; threads 0: all that this process may use. One device per number of threads.
+  /// "auto", "cpu", "cuda", "cuda:N"; threads 0: all that this process may use. One CPU device per number of threads,
+  /// one per GPU. "auto" takes the first GPU if there is one and says so.
   Result<std::shared_ptr<Device>> device(const std::string& name, int threads);
   /// Tells recorder or logger about a failure.
   Status report(Status status);
@@ -71,10 +85,16 @@ struct LibraryState {
   CallbackLogger logger;
   std::unique_ptr<CallbackRecorder> recorder;
   std::unique_ptr<CallbackAllocator> allocator;
+  std::unique_ptr<CallbackCudaAllocator> cuda_allocator;
   std::shared_ptr<Registry> registry;
-  std::vector<LoadProblem> problems;  ///< of the last discovery
-  std::mutex mutex;                   ///< guards problems and devices
-  std::map<int, std::shared_ptr<Device>> devices;
+  std::vector<LoadProblem> problems;               ///< of the last discovery
+  std::mutex mutex;                                ///< guards problems and devices
+  std::map<int, std::shared_ptr<Device>> devices;  ///< CPU, by number of threads
+  std::map<int, std::shared_ptr<Device>> gpus;     ///< by ordinal
+  bool told_choice = false;                        ///< what "auto" took was logged
+
+ private:
+  Result<std::shared_ptr<Device>> gpu(int ordinal);
 };
 
 /// Stores the text for tn_last_error and gives the code.

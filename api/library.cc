@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
+#include <tenon/plugin/ext/ids.h>
 #include <nlohmann/json.hpp>
 
 #include "api/handles.h"
@@ -25,6 +28,11 @@ TnLibraryOptions complete(const TnLibraryOptions* given) {
   return options;
 }
 
+bool parse_ordinal(std::string_view text, int* ordinal) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *ordinal);
+  return error == std::errc() && end == text.data() + text.size() && *ordinal >= 0;
+}
+
 }  // namespace
 
 LibraryState::LibraryState(const TnLibraryOptions& options)
@@ -33,23 +41,45 @@ LibraryState::LibraryState(const TnLibraryOptions& options)
     recorder = std::make_unique<CallbackRecorder>(options.record_error, options.error_context);
   }
   if (options.allocate != nullptr) allocator = std::make_unique<CallbackAllocator>(options);
-  registry = Registry::create(logger);
+  if (options.allocate_cuda != nullptr) cuda_allocator = std::make_unique<CallbackCudaAllocator>(options);
+  registry = Registry::create(logger, {{TN_IFACE_CUDA, cuda_interface()}});
 }
 
 Result<std::shared_ptr<Device>> LibraryState::device(const std::string& name, int threads) {
-  if (name.rfind("cuda", 0) == 0) {
-    return Status(Code::kDevice,
-                  fmt::format("device {}: this build of Tenon has no CUDA device; use cpu or auto", name));
-  }
-  if (name != "auto" && name != "cpu") {
+  int ordinal = 0;
+  const bool on_gpu = name == "cuda" || (name.rfind("cuda:", 0) == 0 && parse_ordinal(name.substr(5), &ordinal));
+  if (!on_gpu && name != "auto" && name != "cpu") {
     return Status(Code::kInvalid, fmt::format("device \"{}\" is unknown; expected auto, cpu or cuda[:N]", name));
   }
   if (threads < 0 || threads > 4096) {
     return Status(Code::kInvalid, fmt::format("threads must be 0 (all processors) to 4096, found {}", threads));
   }
   const std::lock_guard lock(mutex);
+  if (on_gpu) {
+    Result<std::shared_ptr<Device>> device = gpu(ordinal);
+    if (device.ok()) return device;
+    return Status(device.status().code(),
+                  fmt::format("device {}: {}; use cpu or auto", name, device.status().message()));
+  }
+  if (name == "auto") {
+    std::string why;
+    const bool found = cuda_device_count(&why) > 0;
+    if (!std::exchange(told_choice, true)) {
+      logger.info(found ? "Device auto: took cuda:0" : "Device auto: took the CPU, since " + why);
+    }
+    if (found) return gpu(0);
+  }
   std::shared_ptr<Device>& slot = devices[threads];
   if (slot == nullptr) slot = make_cpu_device({threads, allocator.get()});
+  return slot;
+}
+
+/// REQUIRES: mutex is held.
+Result<std::shared_ptr<Device>> LibraryState::gpu(int ordinal) {
+  std::shared_ptr<Device>& slot = gpus[ordinal];
+  if (slot == nullptr) {
+    TENON_ASSIGN(slot, make_cuda_device(ordinal, cuda_allocator.get()));
+  }
   return slot;
 }
 

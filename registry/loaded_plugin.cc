@@ -132,10 +132,13 @@ void* LoadedPlugin::allocate(const TnHost*, std::uint64_t bytes, std::uint64_t a
 void LoadedPlugin::release(const TnHost*, void* memory) { std::free(memory); }
 
 // The CPU pool is reached through TnExec.parallel.
-const void* LoadedPlugin::get_interface(const TnHost*, const char* id) {
+const void* LoadedPlugin::get_interface(const TnHost* host, const char* id) {
   static constexpr TnOpImporterSource op_importers = {TN_HEADER(TnOpImporterSource), 0, find_op_importer,
                                                       release_op_importer};
-  return id != nullptr && std::string_view(id) == TN_IFACE_OP_IMPORTERS ? &op_importers : nullptr;
+  if (id == nullptr) return nullptr;
+  if (std::string_view(id) == TN_IFACE_OP_IMPORTERS) return &op_importers;
+  const std::shared_ptr<const Registry> registry = from(host).registry_.lock();
+  return registry != nullptr ? registry->find_interface(id) : nullptr;
 }
 
 const TnOpImporter* LoadedPlugin::find_op_importer(const TnHost* host, const char* importer_id, const char* type,

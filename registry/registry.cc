@@ -56,9 +56,10 @@ KernelRef kernel_ref(const Entry<TnKernel>& entry) {
 }  // namespace
 
 struct Registry::Impl {
-  explicit Impl(Logger& log) : logger(log) {}
+  Impl(Logger& log, Interfaces given) : logger(log), interfaces(std::move(given)) {}
 
   Logger& logger;
+  const Interfaces interfaces;
   mutable std::shared_mutex mutex;  ///< guards everything below; never held while a plugin or the logger is called
   std::vector<PluginPtr> plugins;   ///< in the order in which they were loaded
   std::vector<Retired> retired;
@@ -175,9 +176,17 @@ struct Registry::Impl {
   }
 };
 
-Registry::Registry(Logger& logger) : impl_(std::make_unique<Impl>(logger)) {}
+Registry::Registry(Logger& logger, Interfaces interfaces)
+    : impl_(std::make_unique<Impl>(logger, std::move(interfaces))) {}
 
-std::shared_ptr<Registry> Registry::create(Logger& logger) { return std::shared_ptr<Registry>(new Registry(logger)); }
+std::shared_ptr<Registry> Registry::create(Logger& logger, Interfaces interfaces) {
+  return std::shared_ptr<Registry>(new Registry(logger, std::move(interfaces)));
+}
+
+const void* Registry::find_interface(std::string_view id) const {
+  const auto found = impl_->interfaces.find(id);
+  return found == impl_->interfaces.end() ? nullptr : found->second;
+}
 
 Registry::~Registry() {
   // Later plugins go first, as they may build on earlier ones.

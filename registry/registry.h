@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -66,8 +67,11 @@ struct LoadProblem {
 
 class Registry final : public OpSource, public std::enable_shared_from_this<Registry> {
  public:
-  /// `logger` outlives the registry and everything taken from it.
-  static std::shared_ptr<Registry> create(Logger& logger);
+  /// Interfaces of the host that plugins may ask for, beside the registry's own; a null one is not there.
+  using Interfaces = std::map<std::string, const void*, std::less<>>;
+
+  /// `logger` and `interfaces` outlive the registry and everything taken from it.
+  static std::shared_ptr<Registry> create(Logger& logger, Interfaces interfaces = {});
   ~Registry() override;
 
   /// Loads one library and registers what it has, all or nothing. The same file content twice is one plugin without a
@@ -101,6 +105,9 @@ class Registry final : public OpSource, public std::enable_shared_from_this<Regi
   /// All of them, by importer id, type and opset.
   std::vector<OpImporterRef> op_importers() const;
 
+  /// What TnHost.get_interface gives for an id; nullptr if there is none.
+  const void* find_interface(std::string_view id) const;
+
   /// In the order in which they were loaded.
   std::vector<PluginInfo> plugins() const;
   /// Of `needs`, those that are not loaded with equal id and version (both compared as text).
@@ -111,7 +118,7 @@ class Registry final : public OpSource, public std::enable_shared_from_this<Regi
 
  private:
   struct Impl;
-  explicit Registry(Logger& logger);
+  Registry(Logger& logger, Interfaces interfaces);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -16,6 +16,7 @@
 #endif
 
 #include "core/device/device.h"
+#include "core/device/strided_copy.h"
 
 namespace tenon {
 namespace {
@@ -88,6 +89,7 @@ class CpuEvent final : public Event {
     time_ = std::chrono::steady_clock::now();
     return {};
   }
+  Status wait() override { return {}; }
   Result<double> elapsed_ms(const Event& start) const override {
     return std::chrono::duration<double, std::milli>(time_ - static_cast<const CpuEvent&>(start).time_).count();
   }
@@ -139,6 +141,14 @@ class CpuDevice final : public Device {
     return create_stream();
   }
   Result<std::unique_ptr<Event>> create_event() override { return std::unique_ptr<Event>(new CpuEvent); }
+
+  bool reaches(const void*) const override { return true; }
+  Status copy_strided(void* destination, const std::int64_t* destination_strides, const void* source,
+                      const std::int64_t* source_strides, const TnDims& dims, std::size_t element_bytes,
+                      Stream&) override {
+    strided_copy(destination, destination_strides, source, source_strides, dims, element_bytes);
+    return {};
+  }
 
   void prepare_exec(Stream&, TnExec* exec) override {
 #ifdef TENON_USE_OPENMP

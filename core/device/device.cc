@@ -4,29 +4,49 @@
 
 namespace tenon {
 
-Result<DeviceBuffer> DeviceBuffer::allocate(std::shared_ptr<Device> device, std::size_t bytes) {
-  DeviceBuffer buffer;
-  if (bytes == 0) return buffer;
-  TENON_ASSIGN(buffer.data_, device->allocate(bytes));
-  buffer.device_ = std::move(device);
-  buffer.size_ = bytes;
-  return buffer;
+Result<std::unique_ptr<Recording>> Device::record(Stream&, const std::function<Status()>&, std::unique_ptr<Recording>) {
+  return Status(Code::kDeclined, "device " + info().name + " records no launches");
 }
 
-DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
+Status Device::apply_expression(const TnExpr&, float*, std::int64_t, void*) {
+  return {Code::kDeclined, "device " + info().name + " leaves expressions to the host"};
+}
+
+template <bool kStaging>
+Result<OwnedMemory<kStaging>> OwnedMemory<kStaging>::allocate(std::shared_ptr<Device> device, std::size_t bytes) {
+  OwnedMemory memory;
+  if (bytes == 0) return memory;
+  TENON_ASSIGN(memory.data_, kStaging ? device->allocate_staging(bytes) : device->allocate(bytes));
+  memory.device_ = std::move(device);
+  memory.size_ = bytes;
+  return memory;
+}
+
+template <bool kStaging>
+OwnedMemory<kStaging>::OwnedMemory(OwnedMemory&& other) noexcept
     : device_(std::move(other.device_)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
 
-DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+template <bool kStaging>
+OwnedMemory<kStaging>& OwnedMemory<kStaging>::operator=(OwnedMemory&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   return *this;
 }
 
-DeviceBuffer::~DeviceBuffer() {
-  if (data_ != nullptr) device_->free(data_);
+template <bool kStaging>
+OwnedMemory<kStaging>::~OwnedMemory() {
+  if (data_ == nullptr) return;
+  if (kStaging) {
+    device_->free_staging(data_);
+  } else {
+    device_->free(data_);
+  }
 }
+
+template class OwnedMemory<false>;
+template class OwnedMemory<true>;
 
 }  // namespace tenon

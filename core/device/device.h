@@ -1,15 +1,17 @@
-// The device interface: memory, streams, events and identity of one processor that runs kernels. `cpu` is behind it
-// here; another device (CUDA) implements the same and nothing above changes.
+// The device interface: memory, streams, events and identity of one processor that runs kernels. The host processor is
+// behind it here, a GPU in cuda/.
 //
-// Thread rule: a Device is thread-safe; a Stream or Event is used by one thread at a time.
+// Thread rule: a Device is thread-safe; a Stream, Event or Recording is used by one thread at a time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 
+#include <tenon/plugin/ext/expression.h>
 #include <tenon/plugin/kernel.h>
 #include <tenon/status.hpp>
 
@@ -30,6 +32,8 @@ struct DeviceInfo {
   int threads = 1;        ///< CPU: size of the pool
   std::string name;       ///< "AMD EPYC"
   std::string signature;  ///< what timing-cache keys carry: "cpu:avx512:2:AMD EPYC"
+  /// Kernels' memory is the host's: pointers need no copies, and work is done when a call returns.
+  bool on_host() const { return kind == TN_CPU; }
 };
 
 class Stream {
@@ -45,8 +49,17 @@ class Event {
  public:
   virtual ~Event() = default;
   virtual Status record(Stream& stream) = 0;
+  /// Blocks until what was launched before the latest record is done.
+  virtual Status wait() = 0;
   /// Milliseconds from `start` to this event. REQUIRES: both recorded and done.
   virtual Result<double> elapsed_ms(const Event& start) const = 0;
+};
+
+/// Launches that were recorded once and are launched again as a whole: a CUDA graph.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual Status launch(Stream& stream) = 0;
 };
 
 class Device {
@@ -65,8 +78,27 @@ class Device {
   /// A stream over the caller's own handle; nullptr is the default stream.
   virtual Result<std::unique_ptr<Stream>> wrap_stream(void* handle) = 0;
   virtual Result<std::unique_ptr<Event>> create_event() = 0;
+  /// Records what `body` launches on `stream` without running it; brings `previous` up to date if that is possible and
+  /// cheaper. The body's failure is passed on. kDeclined if the device records nothing, or something in the body cannot
+  /// be recorded.
+  virtual Result<std::unique_ptr<Recording>> record(Stream& stream, const std::function<Status()>& body,
+                                                    std::unique_ptr<Recording> previous = nullptr);
 
-  /// Stream, pool and thread budget into *exec; workspace and context memory are left alone.
+  /// Host memory from which copies to the device are fast; aligned to at least 256 bytes.
+  virtual Result<void*> allocate_staging(std::size_t bytes) { return allocate(bytes); }
+  virtual void free_staging(void* memory) { free(memory); }
+  /// Whether kernels can use memory at this address.
+  virtual bool reaches(const void* memory) const = 0;
+  /// strided_copy between places that the device reaches.
+  virtual Status copy_strided(void* destination, const std::int64_t* destination_strides, const void* source,
+                              const std::int64_t* source_strides, const TnDims& dims, std::size_t element_bytes,
+                              Stream& stream) = 0;
+  /// data[i] = expression(data[i]), i < count, f32. Only of devices that are not on the host, which evaluates for
+  /// itself. `stream` is a handle. kDeclined for primitives that the device lacks.
+  virtual Status apply_expression(const TnExpr& expression, float* data, std::int64_t count, void* stream);
+
+  /// Stream, pool and thread budget into *exec; workspace and context memory are left alone. A GPU becomes the calling
+  /// thread's current one.
   virtual void prepare_exec(Stream& stream, TnExec* exec) = 0;
 
   /// Held while times are measured, so that builders in several threads do not disturb each other.
@@ -79,15 +111,16 @@ class Device {
   std::mutex measuring_lock_;
 };
 
-/// Owns a piece of device memory. Move-only; empty by default.
-class DeviceBuffer {
+/// Owns a piece of a device's memory, or of its staging memory. Move-only; empty by default.
+template <bool kStaging>
+class OwnedMemory {
  public:
-  DeviceBuffer() = default;
-  /// `bytes` of `device`'s memory; an empty buffer for 0 bytes.
-  static Result<DeviceBuffer> allocate(std::shared_ptr<Device> device, std::size_t bytes);
-  DeviceBuffer(DeviceBuffer&& other) noexcept;
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
-  ~DeviceBuffer();
+  OwnedMemory() = default;
+  /// Empty for 0 bytes.
+  static Result<OwnedMemory> allocate(std::shared_ptr<Device> device, std::size_t bytes);
+  OwnedMemory(OwnedMemory&& other) noexcept;
+  OwnedMemory& operator=(OwnedMemory&& other) noexcept;
+  ~OwnedMemory();
   void* data() const { return data_; }
   std::size_t size() const { return size_; }
 
@@ -96,6 +129,8 @@ class DeviceBuffer {
   void* data_ = nullptr;
   std::size_t size_ = 0;
 };
+using DeviceBuffer = OwnedMemory<false>;
+using StagingBuffer = OwnedMemory<true>;
 
 struct CpuOptions {
   int threads = 0;                 ///< 0: the processors this process may use (affinity mask and cgroup quota)

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "core/base/text.h"
+#include "core/device/strided_copy.h"
 #include "core/runtime/context_impl.h"
-#include "core/runtime/strided_copy.h"
 
 namespace tenon {
 
@@ -49,28 +49,54 @@ Result<Stream*> ExecutionContext::Impl::stream_for(void* handle) {
   return caller_stream.get();
 }
 
-void ExecutionContext::Impl::gather() const {
+Status ExecutionContext::Impl::gather(Stream& stream) const {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Binding& binding = inputs[i];
     if (!binding.copied) continue;
     const PlanTensor& tensor = plan().tensors[plan().inputs[i].tensor];
+    const auto element = static_cast<std::size_t>(dtype_bits(tensor.dtype)) / 8;
     std::int64_t packed[TN_MAX_RANK];
     packed_strides(tensor.dims, tensor.format, packed);
-    strided_copy(binding.packed.data(), packed, binding.data, binding.strides, tensor.dims,
-                 static_cast<std::size_t>(dtype_bits(tensor.dtype)) / 8);
+    if (!binding.on_host) {
+      TENON_RETURN_IF_ERROR(device().copy_strided(binding.packed.data(), packed, binding.data, binding.strides,
+                                                  tensor.dims, element, stream));
+      continue;
+    }
+    strided_copy(binding.staging.data(), packed, binding.data, binding.strides, tensor.dims, element);
+    TENON_RETURN_IF_ERROR(device().copy_to_device(binding.packed.data(), binding.staging.data(), tensor.bytes, stream));
   }
+  return {};
 }
 
-void ExecutionContext::Impl::scatter() const {
+Status ExecutionContext::Impl::scatter(Stream& stream) const {
+  bool wait_for_host = false;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Binding& binding = outputs[i];
     if (!binding.copied) continue;
     const PlanTensor& tensor = plan().tensors[plan().outputs[i].tensor];
+    if (binding.on_host) {
+      wait_for_host = true;
+      TENON_RETURN_IF_ERROR(device().copy_to_host(binding.staging.data(), binding.packed.data(), tensor.bytes, stream));
+      continue;
+    }
     std::int64_t packed[TN_MAX_RANK];
     packed_strides(tensor.dims, tensor.format, packed);
-    strided_copy(binding.data, binding.strides, binding.packed.data(), packed, tensor.dims,
+    TENON_RETURN_IF_ERROR(device().copy_strided(binding.data, binding.strides, binding.packed.data(), packed,
+                                                tensor.dims, static_cast<std::size_t>(dtype_bits(tensor.dtype)) / 8,
+                                                stream));
+  }
+  if (!wait_for_host) return {};
+  TENON_RETURN_IF_ERROR(wait(stream));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Binding& binding = outputs[i];
+    if (!binding.on_host) continue;
+    const PlanTensor& tensor = plan().tensors[plan().outputs[i].tensor];
+    std::int64_t packed[TN_MAX_RANK];
+    packed_strides(tensor.dims, tensor.format, packed);
+    strided_copy(binding.data, binding.strides, binding.staging.data(), packed, tensor.dims,
                  static_cast<std::size_t>(dtype_bits(tensor.dtype)) / 8);
   }
+  return {};
 }
 
 Status ExecutionContext::Impl::run_layer(std::size_t layer, const TnExec& base) const {
@@ -80,13 +106,34 @@ Status ExecutionContext::Impl::run_layer(std::size_t layer, const TnExec& base) 
   return status.with_context("layer '" + plan().nodes[layer].name + "'");
 }
 
-Status ExecutionContext::Impl::enqueue(Stream& stream) const {
-  gather();
+Status ExecutionContext::Impl::run_layers(Stream& stream) const {
   TnExec base{};
   device().prepare_exec(stream, &base);
   for (std::size_t layer = 0; layer < engine->layers.size(); ++layer) TENON_RETURN_IF_ERROR(run_layer(layer, base));
-  scatter();
   return {};
+}
+
+/// If the launches cannot be recorded, says why, once.
+Status ExecutionContext::Impl::record() {
+  auto fresh = device().record(
+      *own_stream, [&] { return run_layers(*own_stream); }, std::move(recording));
+  if (fresh.ok()) {
+    recording = std::move(*fresh);
+    recorded = true;
+    return {};
+  }
+  recordable = false;
+  if (fresh.status().code() != Code::kDeclined) return fresh.status();
+  engine->options.logger->warning("Layers are launched one by one: " + fresh.status().message());
+  return {};
+}
+
+Status ExecutionContext::Impl::enqueue(Stream& stream) {
+  TENON_RETURN_IF_ERROR(gather(stream));
+  if (recordable && !recorded) TENON_RETURN_IF_ERROR(record());
+  TENON_RETURN_IF_ERROR(recorded ? recording->launch(stream) : run_layers(stream));
+  TENON_RETURN_IF_ERROR(scatter(stream));
+  return done != nullptr && &stream != own_stream.get() ? done->record(stream) : Status();
 }
 
 Status ExecutionContext::Impl::wait(Stream& stream) const {
@@ -105,7 +152,7 @@ Result<std::vector<LayerTime>> ExecutionContext::Impl::profile() {
     TENON_ASSIGN(std::unique_ptr<Event> event, device().create_event());
     events.push_back(std::move(event));
   }
-  gather();
+  TENON_RETURN_IF_ERROR(gather(*own_stream));
   TnExec base{};
   device().prepare_exec(*own_stream, &base);
   TENON_RETURN_IF_ERROR(events[0]->record(*own_stream));
@@ -113,7 +160,7 @@ Result<std::vector<LayerTime>> ExecutionContext::Impl::profile() {
     TENON_RETURN_IF_ERROR(run_layer(layer, base));
     TENON_RETURN_IF_ERROR(events[layer + 1]->record(*own_stream));
   }
-  scatter();
+  TENON_RETURN_IF_ERROR(scatter(*own_stream));
   TENON_RETURN_IF_ERROR(wait(*own_stream));
   std::vector<LayerTime> times;
   for (std::size_t layer = 0; layer < engine->layers.size(); ++layer) {

@@ -23,8 +23,10 @@ struct TensorUse {
 struct Binding {
   void* data = nullptr;  ///< nullptr: not set yet
   std::int64_t strides[TN_MAX_RANK] = {};
-  bool copied = false;  ///< through `packed`, because a kernel wants packed memory
+  bool copied = false;   ///< through `packed`: a kernel wants packed memory, or the device does not reach the caller's
+  bool on_host = false;  ///< copied, and through `staging` too: the device does not reach the caller's memory
   DeviceBuffer packed;
+  StagingBuffer staging;
 };
 
 struct AlignedDelete {
@@ -56,6 +58,11 @@ struct ExecutionContext::Impl {
   std::vector<Binding> inputs;
   std::vector<Binding> outputs;
 
+  std::unique_ptr<Recording> recording;  ///< the launches of all layers, recorded at the first enqueue
+  bool recorded = false;                 ///< with the addresses that are bound now
+  bool recordable = false;
+  std::unique_ptr<Event> done;  ///< after the latest enqueue on the caller's stream; empty on the host
+
   Device& device() const { return *engine->options.device; }
   const Plan& plan() const { return engine->plan; }
   const TnTensor* layer_inputs(std::size_t layer) const { return arguments.data() + first_argument[layer]; }
@@ -66,6 +73,7 @@ struct ExecutionContext::Impl {
   // --- context_setup.cc ---
   Status create(bool with_scratch);
   void make_arguments();
+  void decide_recording();
   Status allocate(bool with_scratch);
   Status set_shapes(std::size_t layer);
   void bind(std::uint32_t tensor, void* data, const std::int64_t* strides);
@@ -78,10 +86,12 @@ struct ExecutionContext::Impl {
   TnExec exec_for(std::size_t layer, const TnExec& base) const;
   Status check_ready() const;
   Result<Stream*> stream_for(void* handle);
-  void gather() const;
-  void scatter() const;
+  Status gather(Stream& stream) const;
+  Status scatter(Stream& stream) const;
   Status run_layer(std::size_t layer, const TnExec& base) const;
-  Status enqueue(Stream& stream) const;
+  Status run_layers(Stream& stream) const;
+  Status record();
+  Status enqueue(Stream& stream);
   Status wait(Stream& stream) const;
   Result<std::vector<LayerTime>> profile();
   Status report(Status status) const;

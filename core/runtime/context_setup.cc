@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "core/device/strided_copy.h"
 #include "core/runtime/context_impl.h"
-#include "core/runtime/strided_copy.h"
 
 namespace tenon {
 namespace {
@@ -24,7 +24,11 @@ std::string list_of(const std::vector<PlanIo>& ends) {
 }  // namespace
 
 ExecutionContext::ExecutionContext() : impl_(std::make_unique<Impl>()) {}
-ExecutionContext::~ExecutionContext() = default;
+ExecutionContext::~ExecutionContext() {
+  // What is still running uses the memory that goes now.
+  if (impl_->own_stream != nullptr) (void)impl_->own_stream->synchronize();
+  if (impl_->done != nullptr) (void)impl_->done->wait();
+}
 
 Result<std::shared_ptr<ExecutionContext>> Engine::create_context(bool own_scratch) const {
   std::shared_ptr<ExecutionContext> context(new ExecutionContext);
@@ -39,6 +43,10 @@ Result<std::shared_ptr<ExecutionContext>> Engine::create_context(bool own_scratc
 
 Status ExecutionContext::Impl::create(bool with_scratch) {
   TENON_ASSIGN(own_stream, device().create_stream());
+  if (!device().info().on_host()) {
+    TENON_ASSIGN(done, device().create_event());
+    decide_recording();
+  }
   make_arguments();
   inputs.resize(plan().inputs.size());
   outputs.resize(plan().outputs.size());
@@ -50,6 +58,21 @@ Status ExecutionContext::Impl::create(bool with_scratch) {
   }
   if (with_scratch) bind_scratch(own_scratch.data());
   return {};
+}
+
+/// All or nothing: one kernel that cannot be recorded has the layers launched one by one.
+void ExecutionContext::Impl::decide_recording() {
+  recordable = true;
+  for (std::size_t layer = 0; layer < engine->layers.size(); ++layer) {
+    const TnKernel& kernel = *engine->layers[layer].instance->candidate().kernel.kernel;
+    if ((kernel.flags & TN_KERNEL_GRAPH_CAPTURABLE) != 0) continue;
+    recordable = false;
+    engine->options.logger->warning(
+        fmt::format("Layers are launched one by one: layer '{}' has kernel {}, which cannot "
+                    "be captured in a CUDA graph",
+                    plan().nodes[layer].name, kernel.name));
+    return;
+  }
 }
 
 void ExecutionContext::Impl::make_arguments() {
@@ -108,6 +131,8 @@ Status ExecutionContext::Impl::set_shapes(std::size_t layer) {
 void ExecutionContext::Impl::bind(std::uint32_t tensor, void* data, const std::int64_t* strides) {
   for (const TensorUse& use : uses[tensor]) {
     TnTensor& argument = arguments[use.argument];
+    const std::int64_t* wanted = strides != nullptr ? strides : argument.strides;
+    if (argument.data != data || !std::equal(wanted, wanted + TN_MAX_RANK, argument.strides)) recorded = false;
     argument.data = data;
     if (strides != nullptr) std::copy_n(strides, TN_MAX_RANK, argument.strides);
   }
@@ -148,12 +173,14 @@ Status ExecutionContext::Impl::bind_end(const std::string& name, std::uint32_t i
   const bool strided = strides != nullptr && !is_packed(tensor.dims, strides);
   std::int64_t wanted[TN_MAX_RANK] = {};
   std::copy_n(strided ? strides : packed_form, tensor.dims.rank, wanted);
-  const bool direct =
-      !strided || std::all_of(uses[id].begin(), uses[id].end(), [](const TensorUse& use) { return use.any_strides; });
-  if (strided) {
+  const bool on_host = !device().reaches(data);
+  const bool direct = !on_host && (!strided || std::all_of(uses[id].begin(), uses[id].end(),
+                                                           [](const TensorUse& use) { return use.any_strides; }));
+  if (strided || on_host) {
     if (dtype_bits(tensor.dtype) % 8 != 0) {
-      return {Code::kInvalid, fmt::format("{}: {} elements are smaller than a byte and cannot have strides", name,
-                                          dtype_name(tensor.dtype))};
+      return {Code::kInvalid, fmt::format("{}: {} elements are smaller than a byte; they need packed memory that the "
+                                          "device reaches",
+                                          name, dtype_name(tensor.dtype))};
     }
     for (int axis = 0; output && axis < tensor.dims.rank; ++axis) {
       if (wanted[axis] == 0 && tensor.dims.d[axis] > 1) {
@@ -161,15 +188,13 @@ Status ExecutionContext::Impl::bind_end(const std::string& name, std::uint32_t i
                                             axis, tensor.dims.d[axis])};
       }
     }
-    if (!direct && device().info().kind != TN_CPU) {
-      return {Code::kInvalid, name +
-                                  ": its kernel needs packed memory, and only the CPU device copies strided memory; "
-                                  "give packed memory"};
-    }
   }
 
   if (!direct && binding->packed.size() < tensor.bytes) {
     TENON_ASSIGN(binding->packed, DeviceBuffer::allocate(engine->options.device, tensor.bytes));
+  }
+  if (on_host && binding->staging.size() < tensor.bytes) {
+    TENON_ASSIGN(binding->staging, StagingBuffer::allocate(engine->options.device, tensor.bytes));
   }
   const std::int64_t* seen = direct ? wanted : packed_form;
   const bool changed = std::any_of(uses[id].begin(), uses[id].end(), [&](const TensorUse& use) {
@@ -177,6 +202,7 @@ Status ExecutionContext::Impl::bind_end(const std::string& name, std::uint32_t i
   });
   binding->data = data;
   binding->copied = !direct;
+  binding->on_host = on_host;
   std::copy_n(wanted, TN_MAX_RANK, binding->strides);
   bind(id, direct ? data : binding->packed.data(), seen);
   if (!changed) return {};

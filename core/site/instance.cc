@@ -35,14 +35,13 @@ std::int64_t TN_CALL write_bytes(TnWriter* self, const void* bytes, std::uint64_
 
 constexpr std::int64_t kEpilogueChunk = 16 * 1024;  // 64 KiB: stays in L2
 
-/// Applies an epilogue in place to a packed f32 tensor, in chunks over the pool.
-void apply_epilogue(const Expression& epilogue, const TnTensor& tensor, const TnExec& exec) {
-  const std::int64_t count = physical_elements(tensor.dims, tensor.format);
+/// Applies an epilogue in place, in chunks over the pool.
+void apply_on_host(const Expression& epilogue, float* data, std::int64_t count, const TnExec& exec) {
   struct Job {
     const Expression* epilogue;
     float* data;
     std::int64_t count;
-  } job{&epilogue, static_cast<float*>(tensor.data), count};
+  } job{&epilogue, data, count};
   const auto body = [](void* argument, std::int64_t chunk) {
     const auto& self = *static_cast<const Job*>(argument);
     const std::int64_t begin = chunk * kEpilogueChunk;
@@ -57,7 +56,6 @@ void apply_epilogue(const Expression& epilogue, const TnTensor& tensor, const Tn
   } else {
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) body(&job, chunk);
   }
-  if (tensor.format.padding == TN_PAD_ZERO) zero_padding(tensor);
 }
 
 }  // namespace
@@ -116,6 +114,7 @@ Status Instance::read_sizes() {
 
 Status Instance::initialize(Device& device, Stream& stream, void* persistent, bool filled,
                             const std::vector<void*>& device_constants) {
+  device_ = &device;
   const TnKernel& kernel = *candidate_.kernel.kernel;
   if (kernel.initialize == nullptr) {
     initialized_ = true;
@@ -139,8 +138,12 @@ Status Instance::initialize(Device& device, Stream& stream, void* persistent, bo
                     persistent,        sizes_.persistent,   filled ? 1 : 0, 0,
                     scratch,           sizes_.init_scratch, &exec};
   clear_failure();
-  const Status status = take_failure(kernel.initialize(candidate_.kernel.host, inst_, &init), where("initialize"));
-  if (scratch != nullptr) device.free(scratch);
+  Status status = take_failure(kernel.initialize(candidate_.kernel.host, inst_, &init), where("initialize"));
+  if (scratch != nullptr) {
+    const Status done = stream.synchronize();
+    if (status.ok()) status = done;
+    device.free(scratch);
+  }
   initialized_ = status.ok();
   return status;
 }
@@ -159,9 +162,25 @@ Status Instance::enqueue(const TnExec& exec, const TnTensor* inputs, const TnTen
   if (candidate_.fused_epilogue) return {};
   const std::vector<Expression>& epilogues = site_->desc().epilogues;
   for (std::size_t i = 0; i < epilogues.size(); ++i) {
-    if (!epilogues[i].empty()) apply_epilogue(epilogues[i], outputs[i], exec);
+    if (!epilogues[i].empty()) TENON_RETURN_IF_ERROR(apply_epilogue(epilogues[i], outputs[i], exec));
   }
   return {};
+}
+
+/// In place on a packed f32 tensor.
+Status Instance::apply_epilogue(const Expression& epilogue, const TnTensor& tensor, const TnExec& exec) const {
+  const std::int64_t count = physical_elements(tensor.dims, tensor.format);
+  auto* data = static_cast<float*>(tensor.data);
+  if (device_->info().on_host()) {
+    apply_on_host(epilogue, data, count, exec);
+    if (tensor.format.padding == TN_PAD_ZERO) zero_padding(tensor);
+    return {};
+  }
+  if (tensor.format.padding == TN_PAD_ZERO) {
+    return {Code::kDeclined, where("the epilogue") + ": only the host keeps padded cells zero"};
+  }
+  const TnExpr view{TN_HEADER(TnExpr), static_cast<std::uint32_t>(epilogue.instrs().size()), epilogue.instrs().data()};
+  return device_->apply_expression(view, data, count, exec.stream).with_context(where("the epilogue"));
 }
 
 Result<std::vector<std::uint8_t>> Instance::serialize() const {

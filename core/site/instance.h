@@ -33,17 +33,19 @@ class Instance {
   const Site& site() const { return *site_; }
   const TnSizes& sizes() const { return sizes_; }
 
-  /// Packs constants into `persistent` (sizes().persistent bytes, 256-aligned) unless `filled`. Constants are those of
-  /// the site; `device_constants` are the same in device memory, one per input (null if not constant).
+  /// `device` outlives the instance. Packs constants into `persistent` (sizes().persistent bytes, 256-aligned) unless
+  /// `filled`. Constants are those of the site; `device_constants` are the same in device memory, one per input (null
+  /// if not constant).
   Status initialize(Device& device, Stream& stream, void* persistent, bool filled,
                     const std::vector<void*>& device_constants);
   Status set_shapes(const TnExec& exec, const TnTensor* inputs, const TnTensor* outputs) const;
-  /// Runs the kernel, then the epilogue if the kernel does not apply it itself.
+  /// Launches the kernel, then the epilogue if the kernel does not apply it itself.
   Status enqueue(const TnExec& exec, const TnTensor* inputs, const TnTensor* outputs) const;
   Result<std::vector<std::uint8_t>> serialize() const;
 
  private:
   Instance(std::shared_ptr<const Site> site, const Candidate& candidate);
+  Status apply_epilogue(const Expression& epilogue, const TnTensor& tensor, const TnExec& exec) const;
   std::string where(const char* call) const;
   Status read_sizes();
 
@@ -53,6 +55,7 @@ class Instance {
   bool configured_ = false;
   bool initialized_ = false;
   TnSizes sizes_{};
+  Device* device_ = nullptr;  ///< that it was initialized on
 };
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -196,6 +197,13 @@ struct Bench::Impl {
   std::unique_ptr<Instance> instance;
   std::vector<TnTensor> inputs, outputs;
   TnExec exec{};
+  std::vector<std::unique_ptr<Event>> events;
+  std::unique_ptr<Recording> recording;
+  int recorded_repeats = 0;
+
+  Status enqueue() { return instance->enqueue(exec, inputs.data(), outputs.data()); }
+  Result<double> ms_on_host(int repeats);
+  Result<double> ms_on_device(int repeats);
 
   TnTensor port_tensor(const TnPort& port, std::size_t tensor, void* data) const {
     if (port.dtype == TN_DTYPE_NONE) return TnTensor{};
@@ -260,7 +268,9 @@ struct Bench::Impl {
 };
 
 Bench::Bench() : impl_(new Impl) {}
-Bench::~Bench() = default;
+Bench::~Bench() {
+  if (impl_->stream != nullptr) (void)impl_->stream->synchronize();
+}
 
 Result<std::unique_ptr<Bench>> Bench::create(std::shared_ptr<const Site> site, const Candidate& candidate,
                                              std::shared_ptr<Device> device,
@@ -297,8 +307,52 @@ Result<std::unique_ptr<Bench>> Bench::create(std::shared_ptr<const Site> site, c
 }
 
 Status Bench::run() {
-  TENON_RETURN_IF_ERROR(impl_->instance->enqueue(impl_->exec, impl_->inputs.data(), impl_->outputs.data()));
+  TENON_RETURN_IF_ERROR(impl_->enqueue());
   return impl_->stream->synchronize();
+}
+
+Result<double> Bench::Impl::ms_on_host(int repeats) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < repeats; ++i) TENON_RETURN_IF_ERROR(enqueue());
+  TENON_RETURN_IF_ERROR(stream->synchronize());
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+  return taken.count() / repeats;
+}
+
+Result<double> Bench::Impl::ms_on_device(int repeats) {
+  if (events.empty()) {
+    for (int i = 0; i < 2; ++i) {
+      TENON_ASSIGN(std::unique_ptr<Event> event, device->create_event());
+      events.push_back(std::move(event));
+    }
+  }
+  if (recorded_repeats != repeats) {
+    recording.reset();
+    recorded_repeats = repeats;
+    if ((instance->candidate().kernel.kernel->flags & TN_KERNEL_GRAPH_CAPTURABLE) != 0) {
+      auto recorded = device->record(*stream, [&]() -> Status {
+        for (int i = 0; i < repeats; ++i) TENON_RETURN_IF_ERROR(enqueue());
+        return {};
+      });
+      if (!recorded.ok()) return recorded.status();
+      recording = std::move(*recorded);
+      TENON_RETURN_IF_ERROR(recording->launch(*stream));  // the first launch uploads it
+    }
+  }
+  TENON_RETURN_IF_ERROR(events[0]->record(*stream));
+  if (recording != nullptr) {
+    TENON_RETURN_IF_ERROR(recording->launch(*stream));
+  } else {
+    for (int i = 0; i < repeats; ++i) TENON_RETURN_IF_ERROR(enqueue());
+  }
+  TENON_RETURN_IF_ERROR(events[1]->record(*stream));
+  TENON_RETURN_IF_ERROR(stream->synchronize());
+  TENON_ASSIGN(const double ms, events[1]->elapsed_ms(*events[0]));
+  return ms / repeats;
+}
+
+Result<double> Bench::ms_per_run(int repeats) {
+  return impl_->device->info().on_host() ? impl_->ms_on_host(repeats) : impl_->ms_on_device(repeats);
 }
 
 Status Bench::poison() {

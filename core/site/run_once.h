@@ -40,6 +40,9 @@ class Bench {
   ~Bench();
   /// Enqueues once on the bench's stream and waits.
   Status run();
+  /// Milliseconds per run of `repeats` runs in a row: on the host by the clock, on a GPU by events around launches that
+  /// were recorded as a whole, so that the time to launch does not count.
+  Result<double> ms_per_run(int repeats);
   /// Fills the outputs with NaN bytes (0xFF).
   Status poison();
   /// Compares the outputs with the samples; kInternal names the first element that is out of tolerance, with index,

@@ -23,6 +23,9 @@ constexpr double kSecondLookMs = 50;
 // A slow candidate gets fewer rounds per stage, but at least one.
 constexpr double kStageMs = 100;
 
+constexpr auto kWarmUp = std::chrono::milliseconds(10);
+constexpr int kWarmUpRepeats = 10;
+
 struct Stage {
   double factor;  // of the fastest time
   int rounds;
@@ -35,13 +38,6 @@ double median(std::vector<double> values) {
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
-Result<double> ms_per_run(Bench* bench, int repeats) {
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < repeats; ++i) TENON_RETURN_IF_ERROR(bench->run());
-  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
-  return taken.count() / repeats;
 }
 
 }  // namespace
@@ -104,17 +100,29 @@ Status Trials::add_rounds(std::size_t candidate, int rounds) {
   TENON_ASSIGN(Bench * bench, bench_of(candidate));
   Trial& trial = trials_[candidate];
   for (int i = 0; i < rounds * trial.slices; ++i) {
-    TENON_ASSIGN(const double slice, ms_per_run(bench, trial.repeats));
+    TENON_ASSIGN(const double slice, bench->ms_per_run(trial.repeats));
     trial.samples.push_back(slice);
+  }
+  return {};
+}
+
+/// A GPU that was idle raises its clocks only under load.
+Status Trials::warm_up(Bench* bench) {
+  if (warm_ || device_->info().on_host()) return {};
+  warm_ = true;
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < kWarmUp) {
+    TENON_RETURN_IF_ERROR(bench->ms_per_run(kWarmUpRepeats).status());
   }
   return {};
 }
 
 Result<double> Trials::first_round(std::size_t candidate, double best_ms) {
   TENON_ASSIGN(Bench * bench, bench_of(candidate));
-  TENON_ASSIGN(double once, ms_per_run(bench, 1));
+  TENON_RETURN_IF_ERROR(warm_up(bench));
+  TENON_ASSIGN(double once, bench->ms_per_run(1));
   if (once < kSecondLookMs) {
-    TENON_ASSIGN(const double again, ms_per_run(bench, 1));
+    TENON_ASSIGN(const double again, bench->ms_per_run(1));
     once = std::min(once, again);
   }
   Trial& trial = trials_[candidate];

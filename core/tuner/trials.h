@@ -56,6 +56,7 @@ class Trials {
     std::vector<double> samples;   ///< ms per run, one per slice
   };
 
+  Status warm_up(Bench* bench);
   Result<Bench*> bench_of(std::size_t candidate);
   Status compare(std::size_t candidate, Bench* bench);
   Status add_rounds(std::size_t candidate, int rounds);
@@ -69,6 +70,7 @@ class Trials {
   std::vector<std::shared_ptr<const HostTensor>> inputs_;
   std::vector<std::vector<ReferenceSample>> samples_;  ///< per output
   std::vector<Trial> trials_;
+  bool warm_ = false;
 };
 
 /// The kernel's own guess of a candidate's time in ms; below 0 if it gives none.

@@ -50,10 +50,13 @@ typedef struct TnLibraryOptions {
   void* log_context;
   TnErrorFn record_error; /* NULL: failures go to the logger */
   void* error_context;
-  /* The caller's memory for devices; both or none. */
+  /* The caller's memory for the CPU device; both or none. */
   void* (*allocate)(void* context, size_t bytes, size_t alignment);
   void (*free)(void* context, void* memory);
-  void* allocator_context;
+  void* allocator_context; /* of all four */
+  /* The caller's memory for GPUs, aligned to at least 256 bytes; both or none. */
+  void* (*allocate_cuda)(void* context, int32_t ordinal, size_t bytes);
+  void (*free_cuda)(void* context, int32_t ordinal, void* memory);
 } TnLibraryOptions;
 
 /* An empty registry. `options` may be NULL. Callbacks and contexts outlive everything made from the library. */

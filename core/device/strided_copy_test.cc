@@ -1,4 +1,4 @@
-#include "core/runtime/strided_copy.h"
+#include "core/device/strided_copy.h"
 
 #include <gtest/gtest.h>
 
