@@ -1,0 +1,141 @@
+#include "kernels/cuda/conv2d_internal.h"
+#include "kernels/cuda/conv2d_loaders.cuh"
+#include "kernels/cuda/gemm_internal.h"
+#include "kernels/cuda/tile.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+struct Weights {
+  const float* data;
+  int64_t pitch;
+  int depth;
+  int part;  // steps of k for each blockIdx.y
+  int64_t group_rows;
+  int64_t groups;
+  Divider<uint32_t> row_tiles;
+  int64_t part_stride;   // of the output, from one part to the next
+  int64_t group_stride;  // of the output, from one group's first channel to the next one's
+};
+
+// blockIdx.x: the tile, down the rows first; y: the part of k; z strides over the groups. See tile.cuh.
+// NCHW: rows are output channels, columns pixels; NHWC: the other way about.
+template <class Tile, bool kNhwc>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
+    conv_kernel(const __grid_constant__ ConvInput in, const __grid_constant__ Weights weights, TileOutput out,
+                DeviceEpilogue epilogue) {
+  __shared__ typename Tile::Shared shared;
+  uint32_t row_tile = blockIdx.x;
+  const uint32_t column_tile = weights.row_tiles.split(&row_tile);
+  const int64_t row = static_cast<int64_t>(row_tile) * Tile::kRows;
+  const int64_t column = static_cast<int64_t>(column_tile) * Tile::kColumns;
+  const int64_t first = static_cast<int64_t>(blockIdx.y) * weights.part;
+  const int begin = static_cast<int>(min(first, static_cast<int64_t>(weights.depth)));
+  const int end = static_cast<int>(min(first + weights.part, static_cast<int64_t>(weights.depth)));
+  const int steps = (end - begin + Tile::kDepth - 1) / Tile::kDepth;
+  out.data += blockIdx.y * weights.part_stride;
+  for (int64_t group = blockIdx.z; group < weights.groups; group += gridDim.z) {
+    const float* matrix = weights.data + group * weights.group_rows * weights.pitch;
+    typename Tile::Sums sums = {};
+    if constexpr (kNhwc) {
+      InterleavedLoader<Tile::kRows, Tile::kDepth, Tile::kThreads> a(in, group, row, begin, end);
+      MatrixLoader<true, Tile::kColumns, Tile::kDepth, Tile::kThreads> b(matrix, weights.pitch, true, column,
+                                                                         weights.group_rows, begin, end);
+      tile_product<Tile>(a, b, steps, shared, sums);
+    } else {
+      MatrixLoader<true, Tile::kRows, Tile::kDepth, Tile::kThreads> a(matrix, weights.pitch, true, row,
+                                                                      weights.group_rows, begin, end);
+      PlanarLoader<Tile::kColumns, Tile::kDepth, Tile::kThreads> b(in, group, column, begin, end);
+      tile_product<Tile>(a, b, steps, shared, sums);
+    }
+    TileOutput to = out;
+    to.data += group * weights.group_stride;
+    if (to.residual != nullptr) to.residual += group * weights.group_stride;
+    if (to.row_bias != nullptr) to.row_bias += group * weights.group_rows;
+    if (to.column_bias != nullptr) to.column_bias += group * weights.group_rows;
+    store_tile<Tile>(sums, row, column, kNhwc ? in.pixels : weights.group_rows, kNhwc ? weights.group_rows : in.pixels,
+                     to, epilogue);
+  }
+}
+
+template <class Tile>
+cudaError_t launch(bool nhwc, const ConvInput& in, Weights weights, const TileOutput& out, const Epilogue& epilogue,
+                   int parts, cudaStream_t stream) {
+  const int64_t row_tiles = ceil_div(nhwc ? in.pixels : weights.group_rows, Tile::kRows);
+  const int64_t column_tiles = ceil_div(nhwc ? weights.group_rows : in.pixels, Tile::kColumns);
+  weights.row_tiles = Divider<uint32_t>(row_tiles);
+  weights.part = static_cast<int>(part_of_k(weights.depth, parts, Tile::kDepth));
+  const dim3 grid(static_cast<unsigned>(row_tiles * column_tiles), parts,
+                  static_cast<unsigned>(std::min<int64_t>(weights.groups, 65535)));
+  const auto kernel = nhwc ? conv_kernel<Tile, true> : conv_kernel<Tile, false>;
+  kernel<<<grid, Tile::kThreads, 0, stream>>>(in, weights, out, epilogue);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t conv2d_implicit_gemm(const Conv2dGeometry& g, const Conv2dConfig& config, const Conv2dBuffers& buffers,
+                                 const Epilogue& epilogue, float* parts, cudaStream_t stream) noexcept {
+  const bool nhwc = config.layout == Layout::kNhwc;
+  const int64_t cg = g.c / g.groups;
+  const int64_t kg = g.k / g.groups;
+  const int64_t out_pixels = g.oh * g.ow;
+  ConvInput in = {};
+  in.data = buffers.input;
+  in.image = g.c * g.h * g.w;
+  in.group = nhwc ? cg : cg * g.h * g.w;
+  in.channels = g.c;
+  in.pixels = g.n * out_pixels;
+  in.h = static_cast<int>(g.h);
+  in.w = static_cast<int>(g.w);
+  in.group_channels = static_cast<int>(std::max<int64_t>(cg, 1));
+  in.taps_across = static_cast<int>(g.s);
+  in.stride_h = static_cast<int>(g.stride_h);
+  in.stride_w = static_cast<int>(g.stride_w);
+  in.pad_top = static_cast<int>(g.pad_top);
+  in.pad_left = static_cast<int>(g.pad_left);
+  in.dilation_h = static_cast<int>(g.dilation_h);
+  in.dilation_w = static_cast<int>(g.dilation_w);
+  in.oh = Divider<uint32_t>(g.oh);
+  in.ow = Divider<uint32_t>(g.ow);
+  in.vector = cg % 4 == 0 && is_aligned(buffers.input, 16);
+  Weights weights = {};
+  weights.data = static_cast<const float*>(buffers.packed_weights);
+  weights.pitch = weights_pitch(g);
+  weights.depth = static_cast<int>(weights_depth(g));
+  weights.group_rows = kg;
+  weights.groups = g.groups;
+  weights.part_stride = g.n * g.k * out_pixels;
+  weights.group_stride = nhwc ? kg : kg * out_pixels;
+  TileOutput out = {};
+  out.data = parts != nullptr ? parts : buffers.output;
+  out.row_stride = nhwc ? g.k : out_pixels;
+  out.run_stride = nhwc ? 0 : g.k * out_pixels;
+  out.run = Divider<uint32_t>(nhwc ? kg : out_pixels);
+  out.vector = (nhwc ? kg : out_pixels) % 4 == 0 && is_aligned(out.data, 16);
+  if (parts == nullptr) {
+    out.residual = buffers.residual;
+    out.row_bias = nhwc ? nullptr : buffers.bias;
+    out.column_bias = nhwc ? buffers.bias : nullptr;
+    out.vector = out.vector && is_aligned(buffers.residual, 16);
+  }
+  const Epilogue& last = parts != nullptr ? Epilogue::none() : epilogue;
+  const int split = config.tactic.split_k;
+  switch (config.tactic.tile) {
+    case GemmTile::k128x128:
+      return launch<Tile128x128>(nhwc, in, weights, out, last, split, stream);
+    case GemmTile::k128x64:
+      return launch<Tile128x64>(nhwc, in, weights, out, last, split, stream);
+    case GemmTile::k64x128:
+      return launch<Tile64x128>(nhwc, in, weights, out, last, split, stream);
+    case GemmTile::k64x64:
+      return launch<Tile64x64>(nhwc, in, weights, out, last, split, stream);
+    case GemmTile::k32x32:
+      return launch<Tile32x32>(nhwc, in, weights, out, last, split, stream);
+    case GemmTile::kSkinny:
+      break;
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,93 @@
+// gemm: C[m,n] = act(A[m,k] * B[k,n] + bias + residual), float32, row-major with leading dimensions, batched.
+//
+// Common rules of this header
+// - Launches on the stream, allocates nothing, does not wait, may be captured. Pointers are device memory, aligned to 4
+//   bytes (16, with leading dimensions and strides divisible by 4, is faster); workspaces to 16. Inputs must not
+//   overlap outputs.
+// - Arithmetic is float32 with fused multiply-add, never tf32. The same shape and tactic give the same bits.
+// - batches, m or n of 0 launch nothing; with k = 0 the product is 0 and bias, residual and epilogue still apply.
+#ifndef TENON_KERNELS_CUDA_GEMM_H_
+#define TENON_KERNELS_CUDA_GEMM_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/epilogue.h"
+
+namespace tenon::cuda {
+
+enum class BiasAxis : int {
+  kNone,
+  kPerRow,     // bias[m]: one value for each row of C, the same in every batch
+  kPerColumn,  // bias[n]: one value for each column of C, the same in every batch
+};
+
+// REQUIRES: lda >= k (>= m if trans_a), ldb >= n (>= k if trans_b), ldc >= n.
+struct GemmShape {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  bool trans_a = false;  // A is stored as [k][lda] instead of [m][lda]
+  bool trans_b = false;  // B is stored as [n][ldb] instead of [k][ldb]
+  int64_t lda = 0;
+  int64_t ldb = 0;
+  int64_t ldc = 0;
+  int64_t batches = 1;
+  int64_t a_stride = 0;  // elements from one batch to the next; 0 repeats an operand
+  int64_t b_stride = 0;
+  int64_t c_stride = 0;  // of C and of the residual
+
+  // Dense row-major operands.
+  static GemmShape dense(int64_t m, int64_t n, int64_t k, bool trans_a = false, bool trans_b = false,
+                         int64_t batches = 1) {
+    return {m, n, k, trans_a, trans_b, trans_a ? m : k, trans_b ? k : n, n, batches, m * k, k * n, m * n};
+  }
+};
+
+// What a product writes to and adds to the sums.
+struct GemmOutput {
+  float* c = nullptr;           // [batches][m][ldc]; the elements beyond column n are not touched
+  const float* bias = nullptr;  // read only if bias_axis is not kNone
+  BiasAxis bias_axis = BiasAxis::kNone;
+  const float* residual = nullptr;  // null, or as c, added before the activation; may be c itself
+  Epilogue epilogue;
+};
+
+// The part of C that a thread block computes, rows x columns.
+enum class GemmTile : int {
+  k128x128,
+  k128x64,
+  k64x128,
+  k64x64,
+  k32x32,
+  kSkinny,  // m <= 8 or n <= 8: reads the large operand once, splitting k inside the block
+};
+
+struct GemmTactic {
+  GemmTile tile = GemmTile::k64x64;
+  int split_k = 1;  // parts of k computed apart and then added in order by a second kernel; needs a workspace
+};
+
+// The tactics worth timing. gemm_tactic(i) REQUIRES 0 <= i < gemm_tactic_count(). Other pairs work too.
+int gemm_tactic_count() noexcept;
+GemmTactic gemm_tactic(int index) noexcept;
+
+// Whether the tactic computes this shape. False for m, n or k of 2^31 - 1024 or more; for kSkinny where neither m nor
+// n is small, or with split_k; for split_k > 1 where a part would have fewer than 32 of k, or split_k > 64.
+bool gemm_supports(const GemmShape& shape, const GemmTactic& tactic) noexcept;
+
+// The tactic to take without timing.
+GemmTactic gemm_default_tactic(const GemmShape& shape) noexcept;
+
+// 0 unless tactic.split_k > 1.
+size_t gemm_workspace_bytes(const GemmShape& shape, const GemmTactic& tactic) noexcept;
+
+// cudaErrorInvalidValue if gemm_supports is false.
+cudaError_t gemm(const GemmShape& shape, const float* a, const float* b, const GemmOutput& output,
+                 const GemmTactic& tactic, void* workspace, cudaStream_t stream) noexcept;
+
+}  // namespace tenon::cuda
+
+#endif  // TENON_KERNELS_CUDA_GEMM_H_

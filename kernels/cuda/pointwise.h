@@ -1,0 +1,61 @@
+// pointwise: unary functions, broadcasting binary arithmetic, and the affine map of batch normalisation; float types
+// (element_type.h). Relative error of the transcendental functions: at most 1e-6 against double arithmetic, before the
+// rounding of the store. Infinities give the limit, NaN gives NaN.
+// Every function of the CUDA kernels launches on the stream, allocates nothing, does not wait, may be captured into a
+// graph, and returns the error of the launch. Pointers are device memory, aligned to their element (16 bytes is
+// faster).
+#ifndef TENON_KERNELS_CUDA_POINTWISE_H_
+#define TENON_KERNELS_CUDA_POINTWISE_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/element_type.h"
+#include "kernels/cuda/epilogue.h"
+#include "kernels/cuda/layout.h"
+
+namespace tenon::cuda {
+
+// y[i] = f(x[i]), i < count. x and y may be the same buffer, or must not overlap.
+cudaError_t pointwise_unary(ElementType type, UnaryKind kind, float alpha, float beta, int64_t count, const void* x,
+                            void* y, cudaStream_t stream) noexcept;
+
+enum class BinaryKind : int {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMin,  // NaN if either is NaN
+  kMax,  // NaN if either is NaN
+};
+
+constexpr int kPointwiseMaxRank = 8;
+
+// Shapes of a broadcasting operation: output dimension i has size dims[i]; a or b walks it with the stride given, in
+// elements, and a stride of 0 repeats. The output is dense, row-major. rank 0 is one element.
+struct BroadcastShape {
+  int rank = 0;
+  int64_t dims[kPointwiseMaxRank] = {};
+  int64_t a_strides[kPointwiseMaxRank] = {};
+  int64_t b_strides[kPointwiseMaxRank] = {};
+};
+
+// The shape for dense operands with numpy's rules (aligned at the last dimension, 1 repeats).
+// Success: true. Failure: false if the shapes do not fit or a rank is above kPointwiseMaxRank; *shape is unspecified.
+bool broadcast_shape(int a_rank, const int64_t* a_dims, int b_rank, const int64_t* b_dims,
+                     BroadcastShape* shape) noexcept;
+
+// y = f(a op b). y may be the same buffer as an operand that is dense and not repeated; other overlaps are not allowed.
+cudaError_t pointwise_binary(ElementType type, BinaryKind kind, const BroadcastShape& shape, const void* a,
+                             const void* b, const Epilogue& epilogue, void* y, cudaStream_t stream) noexcept;
+
+// y[n,c,i] = f(x[n,c,i] * scale[c] + shift[c]), i < cells, in kNchw or kNhwc; scale and shift are float. x and y may be
+// the same buffer, or must not overlap. Other layouts return cudaErrorInvalidValue.
+cudaError_t channel_affine(ElementType type, Layout layout, int64_t n, int64_t c, int64_t cells, const void* x,
+                           const float* scale, const float* shift, const Epilogue& epilogue, void* y,
+                           cudaStream_t stream) noexcept;
+
+}  // namespace tenon::cuda
+
+#endif  // TENON_KERNELS_CUDA_POINTWISE_H_
