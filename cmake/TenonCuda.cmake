@@ -25,6 +25,7 @@ elseif(TENON_CUDA)
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
     set(TENON_HAVE_CUDA ON)
+    set(CMAKE_CUDA_STANDARD 17)
     message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}, "
       "architectures ${CMAKE_CUDA_ARCHITECTURES}")
   elseif(TENON_CUDA STREQUAL "AUTO")

@@ -75,7 +75,8 @@ TEST(Metadata, NamesTheWrongField) {
 
 TEST(Metadata, NoWrongTypeOfAnyFieldCrashes) {
   const nlohmann::json values[] = {nullptr, true, -1, 18446744073709551615u, 1e300, "text", {1, 2}, {{"a", 1}}};
-  for (const auto& [key, unused] : example()["heads"][0].items()) {
+  const nlohmann::json head = example()["heads"][0];
+  for (const auto& [key, unused] : head.items()) {
     for (const auto& value : values) {
       nlohmann::json json = example();
       json["heads"][0][key] = value;

@@ -45,9 +45,9 @@ void apply_on_host(const Expression& epilogue, float* data, std::int64_t count, 
   const auto body = [](void* argument, std::int64_t chunk) {
     const auto& self = *static_cast<const Job*>(argument);
     const std::int64_t begin = chunk * kEpilogueChunk;
-    float* data = self.data + begin;
-    const float* const operand = data;
-    evaluate_f32(*self.epilogue, {&operand, 1}, data, std::min(kEpilogueChunk, self.count - begin));
+    float* part = self.data + begin;
+    const float* const operand = part;
+    evaluate_f32(*self.epilogue, {&operand, 1}, part, std::min(kEpilogueChunk, self.count - begin));
   };
   const std::int64_t chunks = (count + kEpilogueChunk - 1) / kEpilogueChunk;
   const auto* parallel = static_cast<const TnParallel*>(exec.parallel);

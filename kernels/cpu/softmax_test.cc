@@ -34,7 +34,7 @@ void check(int64_t outer, int64_t axis, int64_t inner, float lo, float hi) {
         EXPECT_EQ(count_mismatches(y.data(), expected, 2e-6), 0);
         std::vector<float> in_place = x;
         softmax(kind, outer, axis, inner, in_place.data(), in_place.data(), make_parallel(threads), isa);
-        EXPECT_EQ(std::memcmp(in_place.data(), y.data(), x.size() * sizeof(float)), 0);
+        EXPECT_TRUE(x.empty() || std::memcmp(in_place.data(), y.data(), x.size() * sizeof(float)) == 0);
       }
     }
   }

@@ -6,6 +6,7 @@
 
 #include <tenon/sdk/attrs.hpp>
 #include <tenon/sdk/definition.hpp>
+#include <tenon/sdk/site.hpp>
 
 namespace tenon::plugins {
 
@@ -32,6 +33,13 @@ struct NormForm {
     return {factor, bias - mean * factor};
   }
 };
+
+// Declined unless scale, bias, mean and variance are constant.
+inline void batch_norm_supports(const Site& site) {
+  for (int n = kNormScale; n <= kNormVariance; ++n) {
+    if (!site.is_constant(n)) throw Declined("scale, bias, mean and variance must be constant");
+  }
+}
 
 Definitions batch_norm_kernels();
 Definitions batch_norm_rules();

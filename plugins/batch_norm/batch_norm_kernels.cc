@@ -79,12 +79,6 @@ class BatchNormKernel final : public IPlugin {
   const float* factors_ = nullptr;
 };
 
-void batch_norm_supports(const Site& site) {
-  for (int n = kNormScale; n <= kNormVariance; ++n) {
-    if (!site.is_constant(n)) throw Declined("scale, bias, mean and variance must be constant");
-  }
-}
-
 }  // namespace
 
 Definitions batch_norm_kernels() {

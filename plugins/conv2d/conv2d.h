@@ -47,6 +47,13 @@ inline cpu::Conv2dGeometry conv2d_geometry(const Site& site) {
   return conv2d_geometry(site.attrs(), site.dims(kConvX), site.dims(kConvWeights));
 }
 
+// Declined unless dims are fixed, and weights and bias constant.
+inline void require_static_constant(const Site& site) {
+  if (!site.is_static()) throw Declined("it packs for fixed dims");
+  if (!site.is_constant(kConvWeights)) throw Declined("the weights are not constant");
+  if (site.has_input(kConvBias) && !site.is_constant(kConvBias)) throw Declined("the bias is not constant");
+}
+
 // Tenon's own kernels, one for each algorithm of kernels/cpu/conv2d.h.
 Definitions conv2d_kernels();
 

@@ -56,12 +56,6 @@ cpu::Conv2dConfig config_for(Conv2dAlgorithm algorithm, const TnFormat& input, c
   return config;
 }
 
-void require_static_constant(const Site& site) {
-  if (!site.is_static()) throw Declined("it packs for fixed dims");
-  if (!site.is_constant(kConvWeights)) throw Declined("the weights are not constant");
-  if (site.has_input(kConvBias) && !site.is_constant(kConvBias)) throw Declined("the bias is not constant");
-}
-
 // The matrix product behind a blocking: [m,k] x [k,n].
 void product_size(const cpu::Conv2dGeometry& g, bool nhwc_layout, int64_t* m, int64_t* n, int64_t* k) {
   *m = nhwc_layout ? g.n * g.oh * g.ow : g.k / g.groups;

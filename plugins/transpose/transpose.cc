@@ -1,32 +1,12 @@
 // tenon.transpose/1: axes in another order, and Tenon's kernel for it.
-#include <vector>
-
 #include <tenon/sdk/plugin.hpp>
 
 #include "kernels/cpu/transpose.h"
 #include "plugins/common/move.h"
+#include "plugins/transpose/transpose.h"
 
 namespace tenon::plugins {
 namespace {
-
-// perm, or the axes in reverse where it is not given; Invalid unless it names every axis once.
-std::vector<int> permutation(const Attrs& attrs, int rank) {
-  std::vector<int> perm;
-  if (!attrs.has_i64s("perm")) {
-    for (int axis = rank; axis-- > 0;) perm.push_back(axis);
-    return perm;
-  }
-  const List<int64_t> given = attrs.i64s("perm");
-  if (given.size() != rank) throw Invalid(text("attribute 'perm': expected ", rank, " axes, found ", given.size()));
-  bool seen[TN_MAX_RANK] = {};
-  for (const int64_t entry : given) {
-    const int axis = normalize_axis(entry, rank, "perm");
-    if (seen[axis]) throw Invalid(text("attribute 'perm': expected every axis once, found ", axis, " twice"));
-    seen[axis] = true;
-    perm.push_back(axis);
-  }
-  return perm;
-}
 
 void transpose_infer(const Infer& question) {
   const Tensor x = question.input(0);

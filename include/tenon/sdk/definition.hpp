@@ -57,6 +57,38 @@ class Definitions {
   std::vector<std::shared_ptr<const Definition>> all_;
 };
 
+/// The definitions of a library: built by the first host that loads it, destroyed when the last one unloads it. Not by
+/// exit, which destroys the library's static objects while engines that are static objects themselves still use them.
+class SharedDefinitions {
+ public:
+  template <class Make>
+  TnStatus load(const TnHost* host, Make&& make) {
+    TnStatus status = TN_OK;
+    const TnStatus built = guard(host, [&] {
+      if (definitions_ == nullptr) definitions_ = new Definitions(make());
+      status = definitions_->add_to(host);
+    });
+    if (built != TN_OK) status = built;
+    if (status == TN_OK) {
+      ++loads_;
+    } else if (loads_ == 0) {
+      destroy();
+    }
+    return status;
+  }
+  void unload() {
+    if (--loads_ == 0) destroy();
+  }
+
+ private:
+  void destroy() {
+    delete definitions_;
+    definitions_ = nullptr;
+  }
+  Definitions* definitions_ = nullptr;
+  int loads_ = 0;
+};
+
 /// Attribute schema of an op or options of an importer, under construction.
 class Schema {
  public:

@@ -16,20 +16,17 @@
   extern "C" TN_EXPORT const TnPlugin* TN_CALL tenon_plugin_query(uint32_t, uint32_t) { return tenon_linked_plugin_(); }
 
 /// A plugin that is linked into a program: defines `static const TnPlugin* FUNCTION()`.
-#define TENON_LINKED_PLUGIN(FUNCTION, ID, VERSION, LICENSE, ...)                                 \
-  static TnStatus TN_CALL FUNCTION##load(const TnHost* host) {                                   \
-    TnStatus status = TN_OK;                                                                     \
-    const TnStatus built = ::tenon::guard(host, [&] {                                            \
-      static const ::tenon::Definitions definitions{__VA_ARGS__};                                \
-      status = definitions.add_to(host);                                                         \
-    });                                                                                          \
-    return built == TN_OK ? status : built;                                                      \
-  }                                                                                              \
-  static const TnPlugin* FUNCTION() {                                                            \
-    static const TnPlugin plugin = {                                                             \
-        TN_HEADER(TnPlugin), TN_ABI_MAJOR, TN_USE_MINOR, TN_ABI_MINOR_LATEST, (ID),   (VERSION), \
-        (LICENSE),           "",           "",           FUNCTION##load,      nullptr};          \
-    return &plugin;                                                                              \
+#define TENON_LINKED_PLUGIN(FUNCTION, ID, VERSION, LICENSE, ...)                                                     \
+  static ::tenon::SharedDefinitions FUNCTION##definitions;                                                           \
+  static TnStatus TN_CALL FUNCTION##load(const TnHost* host) {                                                       \
+    return FUNCTION##definitions.load(host, [] { return ::tenon::Definitions{__VA_ARGS__}; });                       \
+  }                                                                                                                  \
+  static void TN_CALL FUNCTION##unload(const TnHost*) { FUNCTION##definitions.unload(); }                            \
+  static const TnPlugin* FUNCTION() {                                                                                \
+    static const TnPlugin plugin = {                                                                                 \
+        TN_HEADER(TnPlugin), TN_ABI_MAJOR,    TN_USE_MINOR, TN_ABI_MINOR_LATEST, (ID), (VERSION), (LICENSE), "", "", \
+        FUNCTION##load,      FUNCTION##unload};                                                                      \
+    return &plugin;                                                                                                  \
   }
 
 #endif  // TENON_SDK_PLUGIN_HPP

@@ -28,6 +28,11 @@ class Init {
   explicit Init(const TnInit* init) : init_(init) {}
   /// Contents of a constant input on the host, row-major; they stay valid as long as the instance.
   Tensor constant(int n) const { return Tensor(init_->constants_host[n]); }
+  /// The same in device memory, in the combo's format; NULL if the input is not constant.
+  template <class T>
+  const T* device_constant(int n) const {
+    return static_cast<const T*>(init_->constants_device[n].data);
+  }
   bool has_constant(int n) const {
     return n < static_cast<int>(init_->num_inputs) && init_->constants_host[n].data != nullptr;
   }

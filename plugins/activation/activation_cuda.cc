@@ -1,0 +1,43 @@
+// The activations on kernels/cuda: tenon.<activation>.vector.f32.cuda, one pass over memory, the same in every format.
+#include <memory>
+#include <string>
+#include <tenon/sdk/plugin.hpp>
+
+#include "kernels/cuda/pointwise.h"
+#include "plugins/activation/activation.h"
+#include "plugins/common/cuda.h"
+
+namespace tenon::plugins {
+namespace {
+
+class ActivationCuda final : public IPlugin {
+ public:
+  explicit ActivationCuda(const ActivationOp& op) : op_(op) {}
+  void configure(const Config& config) override { function_ = to_cuda(activation_of(op_, config.site().attrs())); }
+  void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
+    check_cuda(cuda::pointwise_unary(cuda::ElementType::kF32, function_.kind, function_.alpha, function_.beta,
+                                     Tensor(inputs[0]).elements(), inputs[0].data, outputs[0].data, cuda_stream(exec)));
+  }
+
+ private:
+  const ActivationOp& op_;
+  cuda::Epilogue function_;
+};
+
+Definitions activation_cuda() {
+  Definitions all;
+  for (const ActivationOp& entry : activation_ops()) {
+    const ActivationOp* op = &entry;
+    const std::string base = std::string("tenon.") + op->name;
+    Kernel definition =
+        cuda_kernel(base + "/1", base + ".vector.f32.cuda", [op] { return std::make_unique<ActivationCuda>(*op); });
+    for (auto port : cuda_image_ports()) definition.combo({port(TN_F32)}, {port(TN_F32)}).may_alias(0, 0);
+    all.add(definition);
+  }
+  return all;
+}
+
+}  // namespace
+}  // namespace tenon::plugins
+
+TENON_PLUGIN("tenon.activation.cuda", "1", "Apache-2.0", tenon::plugins::activation_cuda())

@@ -1,0 +1,120 @@
+// What the CUDA kernels of plugins share: errors, streams, formats and epilogues as kernels/cuda wants them.
+#ifndef TENON_PLUGINS_COMMON_CUDA_H_
+#define TENON_PLUGINS_COMMON_CUDA_H_
+
+#include <cuda_runtime_api.h>
+
+#include <tenon/sdk/expressions.hpp>
+#include <string>
+#include <tenon/sdk/kernel.hpp>
+#include <vector>
+
+#include "kernels/cuda/epilogue.h"
+#include "kernels/cuda/layout.h"
+
+namespace tenon::plugins {
+
+inline void check_cuda(cudaError_t error) {
+  if (error != cudaSuccess) throw Failure(TN_DEVICE, text(cudaGetErrorString(error), " (", cudaGetErrorName(error), ")"));
+}
+
+inline cudaStream_t cuda_stream(const Exec& exec) { return static_cast<cudaStream_t>(exec.stream()); }
+
+// A kernel of kernels/cuda: the same bits for the same input, and its launches may be captured.
+template <class Instance>
+Kernel cuda_kernel(const std::string& op_id, const std::string& name) {
+  Kernel definition = kernel<Instance>(op_id, name);
+  definition.cuda().deterministic().graph_capturable();
+  return definition;
+}
+inline Kernel cuda_kernel(const std::string& op_id, const std::string& name, KernelDefinition::Factory factory) {
+  Kernel definition(op_id, name, std::move(factory));
+  definition.cuda().deterministic().graph_capturable();
+  return definition;
+}
+
+// The formats of images on a GPU, as ports.
+inline std::initializer_list<Port (*)(int32_t)> cuda_image_ports() {
+  static constexpr std::initializer_list<Port (*)(int32_t)> ports = {row, nhwc};
+  return ports;
+}
+
+// Declined for a format that is neither row nor nhwc.
+inline cuda::Layout to_cuda_layout(const TnFormat& format) {
+  if (is_row(format)) return cuda::Layout::kNchw;
+  if (is_nhwc(format)) return cuda::Layout::kNhwc;
+  throw Declined("expected the format row or nhwc");
+}
+
+inline cuda::Epilogue to_cuda(const Activation& activation) {
+  const float alpha = static_cast<float>(activation.alpha), beta = static_cast<float>(activation.beta);
+  switch (activation.kind) {
+    case ActivationKind::kIdentity:
+      return cuda::Epilogue::none();
+    case ActivationKind::kRelu:
+      return cuda::Epilogue::relu();
+    case ActivationKind::kClip:
+      return cuda::Epilogue::clip(alpha, beta);
+    case ActivationKind::kLeaky:
+      return cuda::Epilogue::leaky(alpha);
+    case ActivationKind::kLogistic:
+      return {cuda::UnaryKind::kLogistic, 0, 0};
+    case ActivationKind::kTanh:
+      return {cuda::UnaryKind::kTanh, 0, 0};
+    case ActivationKind::kSwish:
+      return {cuda::UnaryKind::kSwish, 0, 0};
+    case ActivationKind::kElu:
+      return {cuda::UnaryKind::kElu, alpha, 0};
+    case ActivationKind::kMish:
+      return {cuda::UnaryKind::kMish, 0, 0};
+    case ActivationKind::kHardSwish:
+      return {cuda::UnaryKind::kHardSwish, 0, 0};
+  }
+  throw Declined("an activation that the CUDA kernels do not know");
+}
+
+struct CudaEpilogue {
+  cuda::Epilogue activation;
+  int residual = -1;  // number among the site's extra operands; -1: none
+};
+
+// The epilogue of output 0: (+ one operand of the output's shape) (then one activation). Declined if it has another
+// form.
+inline CudaEpilogue cuda_epilogue(const Site& site) {
+  const auto steps = match_epilogue(site.epilogue(0));
+  if (!steps) throw Declined("the epilogue is no chain of activations and binary operations");
+  CudaEpilogue result;
+  size_t at = 0;
+  if (at < steps->size() && (*steps)[at].kind == EpilogueStep::Kind::kAdd) {
+    result.residual = static_cast<int>((*steps)[at].operand) - 1;
+    if (site.extra_dims(result.residual) != site.output_dims(0) || site.extra_dtype(result.residual) != TN_F32) {
+      throw Declined("the epilogue adds an operand that is not of the output's shape and f32");
+    }
+    ++at;
+  }
+  if (at < steps->size() && (*steps)[at].kind == EpilogueStep::Kind::kActivation) {
+    result.activation = to_cuda((*steps)[at++].activation);
+  }
+  if (at < steps->size()) throw Declined("the epilogue has more steps than one addition and one activation");
+  return result;
+}
+
+// The same, for kernels that add no operand.
+inline cuda::Epilogue cuda_activation_epilogue(const Site& site) {
+  const CudaEpilogue epilogue = cuda_epilogue(site);
+  if (epilogue.residual >= 0) throw Declined("it adds no operand");
+  return epilogue.activation;
+}
+
+// Combos of kernels that move elements of any size: all tensors in one format; nhwc for images.
+inline void add_cuda_move_combos(const Site& site, Combos& combos, int num_inputs) {
+  for (const auto make : cuda_image_ports()) {
+    const Port port = make(site.dtype(0));
+    if (!is_row(port.format) && site.dims(0).rank != 4) continue;
+    combos.add(ComboSpec(std::vector<Port>(static_cast<size_t>(num_inputs), port), std::vector<Port>{port}));
+  }
+}
+
+}  // namespace tenon::plugins
+
+#endif  // TENON_PLUGINS_COMMON_CUDA_H_

@@ -1,0 +1,57 @@
+// An instance of kernels/cuda's pool, shared by max_pool and avg_pool.
+#ifndef TENON_PLUGINS_COMMON_POOL_CUDA_H_
+#define TENON_PLUGINS_COMMON_POOL_CUDA_H_
+
+#include "kernels/cuda/pool.h"
+#include "plugins/common/cuda.h"
+#include "plugins/common/pool_geometry.h"
+
+namespace tenon::plugins {
+
+class PoolCuda final : public IPlugin {
+ public:
+  using KindOf = cuda::PoolKind (*)(const Attrs&);
+  explicit PoolCuda(KindOf kind_of) : kind_of_(kind_of) {}
+
+  static void tactics(const Site& site, const Combo& combo, Tactics& tactics) {
+    if (!cuda::pool_supports(geometry_of(site), to_cuda_layout(combo.input(0).format))) {
+      throw Declined("the image is too large for it");
+    }
+    tactics.add("");
+  }
+  void configure(const Config& config) override {
+    geometry_ = geometry_of(config.site());
+    kind_ = kind_of_(config.site().attrs());
+    layout_ = to_cuda_layout(config.combo().input(0).format);
+  }
+  void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
+    cuda::PoolGeometry g = geometry_;
+    g.n = inputs[0].dims.d[0], g.c = inputs[0].dims.d[1], g.h = inputs[0].dims.d[2], g.w = inputs[0].dims.d[3];
+    g.oh = outputs[0].dims.d[2], g.ow = outputs[0].dims.d[3];
+    check_cuda(cuda::pool(cuda::ElementType::kF32, kind_, g, layout_, inputs[0].data, outputs[0].data,
+                          cuda_stream(exec)));
+  }
+
+ private:
+  static cuda::PoolGeometry geometry_of(const Site& site) {
+    const cpu::PoolGeometry g = pool_geometry(site.attrs(), site.max_dims(0));
+    return {g.n,       g.c,        g.h,          g.w,         g.kernel_h,   g.kernel_w,   g.stride_h, g.stride_w,
+            g.pad_top, g.pad_left, g.pad_bottom, g.pad_right, g.dilation_h, g.dilation_w, g.oh,       g.ow};
+  }
+
+  KindOf kind_of_;
+  cuda::PoolGeometry geometry_;
+  cuda::PoolKind kind_ = cuda::PoolKind::kMax;
+  cuda::Layout layout_ = cuda::Layout::kNchw;
+};
+
+inline Kernel pool_cuda(const char* op_id, const char* name, PoolCuda::KindOf kind_of) {
+  Kernel definition = cuda_kernel(op_id, name, [kind_of] { return std::make_unique<PoolCuda>(kind_of); });
+  for (auto port : cuda_image_ports()) definition.combo({port(TN_F32)}, {port(TN_F32)});
+  definition.tactics(PoolCuda::tactics);
+  return definition;
+}
+
+}  // namespace tenon::plugins
+
+#endif  // TENON_PLUGINS_COMMON_POOL_CUDA_H_

@@ -1,0 +1,129 @@
+// tenon.conv2d/1 on kernels/cuda. One kernel for each algorithm:
+//   tenon.conv2d.implicit.f32.cuda   a product whose patches are gathered as they are read; any geometry
+//   tenon.conv2d.gemm1x1.f32.cuda    1x1 convolutions as one product
+//   tenon.conv2d.depthwise.f32.cuda  one filter a channel
+#include <memory>
+#include <tenon/sdk/plugin.hpp>
+
+#include "kernels/cuda/conv2d.h"
+#include "plugins/common/cuda.h"
+#include "plugins/common/gemm_tactics_cuda.h"
+#include "plugins/common/pack_key.h"
+#include "plugins/conv2d/conv2d.h"
+
+namespace tenon::plugins {
+namespace {
+
+using cuda::Conv2dAlgorithm;
+
+struct Method {
+  Conv2dAlgorithm algorithm;
+  const char* name;
+};
+constexpr Method kMethods[] = {{Conv2dAlgorithm::kImplicitGemm, "tenon.conv2d.implicit.f32.cuda"},
+                               {Conv2dAlgorithm::kGemm1x1, "tenon.conv2d.gemm1x1.f32.cuda"},
+                               {Conv2dAlgorithm::kDepthwise, "tenon.conv2d.depthwise.f32.cuda"}};
+
+cuda::Conv2dGeometry cuda_geometry(const Site& site) {
+  const cpu::Conv2dGeometry g = conv2d_geometry(site);
+  return {g.n,       g.c,        g.h,          g.w,         g.k,          g.r,          g.s,      g.stride_h, g.stride_w,
+          g.pad_top, g.pad_left, g.pad_bottom, g.pad_right, g.dilation_h, g.dilation_w, g.groups, g.oh,       g.ow};
+}
+
+class Conv2dCuda final : public IPlugin {
+ public:
+  explicit Conv2dCuda(const Method& method) : method_(method) {}
+
+  static void tactics(const Method& method, const Site& site, const Combo& combo, Tactics& tactics) {
+    const cuda::Conv2dGeometry g = cuda_geometry(site);
+    cuda::Conv2dConfig config{method.algorithm, to_cuda_layout(combo.input(kConvX).format), {}};
+    if (method.algorithm == Conv2dAlgorithm::kDepthwise) {
+      if (cuda::conv2d_supports(g, config)) tactics.add("");
+      return;
+    }
+    for (int i = 0; i < cuda::gemm_tactic_count(); ++i) {
+      config.tactic = cuda::gemm_tactic(i);
+      if (!cuda::conv2d_supports(g, config)) continue;
+      tactics.add(cuda_gemm_params(config.tactic), cuda::conv2d_workspace_bytes(g, config));
+    }
+  }
+
+  void configure(const Config& config) override {
+    const Site site = config.site();
+    geometry_ = cuda_geometry(site);
+    config_.algorithm = method_.algorithm;
+    config_.layout = to_cuda_layout(config.combo().input(kConvX).format);
+    if (method_.algorithm != Conv2dAlgorithm::kDepthwise) config_.tactic = cuda_gemm_tactic_of(config.params());
+    if (!cuda::conv2d_supports(geometry_, config_)) throw Declined("this algorithm cannot compute this convolution");
+    epilogue_ = cuda_epilogue(site);
+    num_inputs_ = site.num_inputs();
+    has_bias_ = site.has_input(kConvBias);
+    sizes_.workspace = cuda::conv2d_workspace_bytes(geometry_, config_);
+    sizes_.persistent = cuda::conv2d_packed_bytes(geometry_, config_);
+    if (sizes_.persistent != 0) {
+      PackKey()
+          .add(text(method_.name, static_cast<int>(config_.layout), ";", cuda_tile_name(config_.tactic.tile), ";",
+                    geometry_.groups))
+          .add(site.constant(kConvWeights))
+          .store(&sizes_);
+    }
+  }
+  Sizes sizes() const override { return sizes_; }
+
+  void initialize(const Init& init) override {
+    packed_ = init.persistent<void>();
+    bias_ = has_bias_ ? init.device_constant<float>(kConvBias) : nullptr;
+    if (init.filled()) return;
+    check_cuda(cuda::conv2d_pack_weights(geometry_, config_, init.device_constant<float>(kConvWeights), packed_,
+                                         static_cast<cudaStream_t>(init.raw().exec->stream)));
+  }
+
+  void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
+    cuda::Conv2dBuffers buffers;
+    buffers.input = static_cast<const float*>(inputs[kConvX].data);
+    buffers.packed_weights = packed_;
+    buffers.bias = bias_;
+    buffers.output = static_cast<float*>(outputs[0].data);
+    buffers.workspace = exec.workspace<void>();
+    if (epilogue_.residual >= 0) {
+      buffers.residual = static_cast<const float*>(inputs[num_inputs_ + epilogue_.residual].data);
+    }
+    check_cuda(cuda::conv2d(geometry_, config_, buffers, epilogue_.activation, cuda_stream(exec)));
+  }
+
+ private:
+  const Method& method_;
+  cuda::Conv2dGeometry geometry_;
+  cuda::Conv2dConfig config_;
+  CudaEpilogue epilogue_;
+  int num_inputs_ = 0;
+  bool has_bias_ = false;
+  Sizes sizes_;
+  void* packed_ = nullptr;
+  const float* bias_ = nullptr;
+};
+
+Definitions conv2d_cuda() {
+  Definitions all;
+  for (const Method& entry : kMethods) {
+    const Method* method = &entry;
+    Kernel definition =
+        cuda_kernel("tenon.conv2d/1", method->name, [method] { return std::make_unique<Conv2dCuda>(*method); });
+    for (const auto make : cuda_image_ports()) {
+      definition.combo({make(TN_F32), f32_row(), f32_row()}, {make(TN_F32)});
+    }
+    definition.relocatable()
+        .supports([](const Site& site) { require_static_constant(site); })
+        .tactics([method](const Site& site, const Combo& combo, Tactics& tactics) {
+          Conv2dCuda::tactics(*method, site, combo, tactics);
+        })
+        .epilogue([](const Site& site) { cuda_epilogue(site); });
+    all.add(definition);
+  }
+  return all;
+}
+
+}  // namespace
+}  // namespace tenon::plugins
+
+TENON_PLUGIN("tenon.conv2d.cuda", "1", "Apache-2.0", tenon::plugins::conv2d_cuda())
