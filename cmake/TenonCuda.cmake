@@ -11,7 +11,7 @@ elseif(TENON_CUDA)
     find_program(TENON_NVCC nvcc HINTS ${CUDAToolkit_ROOT} $ENV{CUDA_PATH} PATHS /usr/local/cuda PATH_SUFFIXES bin)
     mark_as_advanced(TENON_NVCC)
     if(TENON_NVCC)
-      set(CMAKE_CUDA_COMPILER ${TENON_NVCC})
+      set(ENV{CUDACXX} ${TENON_NVCC})  # so that check_language tries it
     endif()
   endif()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)

@@ -98,9 +98,9 @@ class GemmTest : public CudaTest {
 };
 
 TEST_F(GemmTest, GradedSizes) {
-  for (const int64_t m : {0, 1, 3, 8, 31, 33, 65}) {
-    for (const int64_t n : {0, 1, 5, 8, 32, 63, 130}) {
-      for (const int64_t k : {0, 1, 7, 16, 40}) {
+  for (const int64_t m : {0, 1, 8, 33, 65}) {
+    for (const int64_t n : {0, 1, 8, 63, 130}) {
+      for (const int64_t k : {0, 1, 16, 39}) {
         Case c{m, n, k};
         c.pad = (m + n + k) % 3;
         check(c);

@@ -26,7 +26,9 @@ View view(Layout layout, int64_t c, int64_t cells) {
 // gathered by the cache.
 template <class T, class Index>
 __global__ void __launch_bounds__(kThreads)
-    reformat_kernel(int64_t count, int64_t c, View from, Divider<Index> from_block, Divider<Index> channels, Divider<Index> lanes, Divider<Index> cells, Divider<Index> blocks, bool to_planes, const T* input, T* output) {
+    reformat_kernel(int64_t count, int64_t c, View from, Divider<Index> from_block, Divider<Index> channels,
+                    Divider<Index> lanes, Divider<Index> cells, Divider<Index> blocks, bool to_planes, const T* input,
+                    T* output) {
   for (int64_t i = global_thread(); i < count; i += global_threads()) {
     Index rest = static_cast<Index>(i);
     Index channel;
@@ -45,7 +47,8 @@ __global__ void __launch_bounds__(kThreads)
     }
     Index lane = channel;
     const Index block = from_block.split(&lane);
-    const int64_t at = image * from.image + block * from.block_stride + lane * from.lane_stride + cell * from.cell_stride;
+    const int64_t at =
+        image * from.image + block * from.block_stride + lane * from.lane_stride + cell * from.cell_stride;
     output[i] = static_cast<int64_t>(channel) < c ? input[at] : T{0};
   }
 }
@@ -73,8 +76,8 @@ cudaError_t reformat(Layout from, Layout to, int64_t n, int64_t c, int64_t h, in
       using Index = decltype(index);
       reformat_kernel<T, Index><<<grid_for(count, kThreads), kThreads, 0, stream>>>(
           count, c, source, Divider<Index>(source.block), Divider<Index>(c), Divider<Index>(lanes),
-          Divider<Index>(cells), Divider<Index>(ceil_div(c, lanes)), to == Layout::kNchw,
-          static_cast<const T*>(input), static_cast<T*>(output));
+          Divider<Index>(cells), Divider<Index>(ceil_div(c, lanes)), to == Layout::kNchw, static_cast<const T*>(input),
+          static_cast<T*>(output));
     });
   });
   return cudaGetLastError();
