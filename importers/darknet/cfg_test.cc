@@ -50,6 +50,7 @@ TEST(DarknetCfg, NumbersEndAtAComment) {
   EXPECT_EQ(filters("filters=30 #testing"), 30);
   EXPECT_EQ(filters("\tfilters\t=\t30\t"), 30);
   EXPECT_EQ(filters("filters=+30"), 30);
+  EXPECT_EQ(filters("  f ilters =\t3 0  "), 30);  // every space and tab goes
 }
 
 TEST(DarknetCfg, CommentLinesAndBlankLinesCountAsLines) {

@@ -136,6 +136,8 @@ TEST(DarknetLayers, Refusals) {
       {image + "[conv]\n[maxpool]\nstride_y=2\n[shortcut]\nfrom=-2", "expected a layer of the height and width"},
       {image + "[conv]\n[shortcut]\nfrom=-1\nweights_type=per_feature", "weights_type: only none is supported"},
       {image + "[reorg]\nstride=2", "stride=2 needs channels divisible by 4"},
+      {image + "[reorg]\nstride=2147483647", "[reorg] (layer 0): stride * stride: expected at most"},
+      {image + "[reorg]\nstride=4294967296", "stride: expected 1 to 2147483647, found 4294967296"},
       {image + "[reorg]\nreverse=1", "reverse=1 is not supported"},
       {image + "[upsample]\nstride=-2", "stride: expected 1 to"},
       {image + "[crop]\ncrop_height=9\ncrop_width=8", "crop_height: expected 1 to 8, found 9"},
