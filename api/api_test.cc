@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <random>
 #include <string>
 #include <tenon/sdk/plugin.hpp>
 #include <thread>
@@ -545,6 +546,43 @@ TEST_F(Api, NullIsAnErrorWithAName) {
   tn_text_release(nullptr), tn_library_release(nullptr), tn_network_release(nullptr), tn_cache_release(nullptr);
   tn_build_release(nullptr), tn_engine_release(nullptr), tn_context_release(nullptr), tn_config_release(nullptr);
   tn_reference_release(nullptr);
+}
+
+// Readers of this kind crashed on files that were cut, converted as text, or had bits flipped.
+TEST_F(Api, DamagedEnginesAreErrors) {
+  Memory memory;
+  Errors errors;
+  const TnLibraryOptions options = options_with(&errors, &memory);
+  ASSERT_NO_FATAL_FAILURE(make(&options));
+  release(kContext), release(kEngine);
+  const std::string good(static_cast<const char*>(tn_build_engine_data(build_)), tn_build_engine_size(build_));
+  std::size_t count = 0;
+  const auto refused = [&](const std::string& bytes) {
+    const TnStatus status = tn_engine_create(library_, bytes.data(), bytes.size(), "cpu", 1, &engine_);
+    ASSERT_TRUE(status == TN_INVALID || status == TN_VERSION) << status << ": " << tn_last_error();
+    ASSERT_EQ(engine_, nullptr);
+    ASSERT_EQ(errors.count(), ++count);
+  };
+  std::minstd_rand random(1);
+  for (std::size_t size = 0; size < 4096; size += 7) ASSERT_NO_FATAL_FAILURE(refused(good.substr(0, size)));
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_NO_FATAL_FAILURE(refused(good.substr(0, 4096 + random() % (good.size() - 4096))));
+    std::string flipped = good;
+    const std::size_t bit = random() % (good.size() * 8);
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    ASSERT_NO_FATAL_FAILURE(refused(flipped));
+  }
+  std::string converted;
+  for (const char c : good) converted += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  ASSERT_NO_FATAL_FAILURE(refused(converted));
+  ASSERT_NO_FATAL_FAILURE(refused(good + "x"));
+  EXPECT_TRUE(memory.live.empty());
+  TnText* text = nullptr;
+  EXPECT_EQ(tn_engine_load(library_, ::testing::TempDir().c_str(), "cpu", 1, &engine_), TN_IO);
+  EXPECT_EQ(tn_inspect_file(::testing::TempDir().c_str(), "json", &text), TN_IO);
+  EXPECT_EQ(text, nullptr);
+  ASSERT_OK(tn_engine_create(library_, good.data(), good.size(), "cpu", 1, &engine_));
+  release(kEngine);  // the allocator ends here
 }
 
 TEST_F(Api, AnAllocatorIsBothOrNothing) {

@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tenon/sdk/error.hpp>
-
 #include "importers/darknet/layers.h"
+#include "importers/darknet/testing/failure_of.h"
 
 namespace tenon::darknet {
 namespace {
@@ -22,16 +21,6 @@ Parsed parse(const std::string& text) {
   warn_of_unknown_keys(result.cfg.net, warn);
   for (const Section& section : result.cfg.layers) warn_of_unknown_keys(section, warn);
   return result;
-}
-
-template <class Body>
-std::string failure_of(Body&& body) {
-  try {
-    body();
-  } catch (const Invalid& failure) {
-    return failure.what();
-  }
-  return "no failure";
 }
 
 std::string failure_of_text(const std::string& text) {

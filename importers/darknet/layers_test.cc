@@ -8,6 +8,7 @@
 #include <sstream>
 #include <tenon/sdk/error.hpp>
 
+#include "importers/darknet/testing/failure_of.h"
 #include "tests/support/data_dirs.h"
 
 namespace tenon::darknet {
@@ -49,12 +50,7 @@ std::string out(const std::string& input, const std::string& sections, PlanOptio
 }
 
 std::string failure(const std::string& text) {
-  try {
-    plan(text);
-  } catch (const Invalid& refused) {
-    return refused.what();
-  }
-  return "no failure";
+  return failure_of([&] { plan(text); });
 }
 
 TEST(DarknetLayers, Defaults) {
