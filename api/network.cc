@@ -324,6 +324,7 @@ TnStatus tn_reference_run(const TnNetwork* network, const void* const* inputs, u
       return {Code::kInvalid,
               fmt::format("the network has {} inputs, {} were given", graph.inputs().size(), num_inputs)};
     }
+    if (num_inputs != 0) TENON_RETURN_IF_ERROR(need(inputs, "inputs"));
     std::vector<std::shared_ptr<const HostTensor>> values(graph.values().size());
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = graph.value(static_cast<tenon::ValueId>(i)).constant;
     for (uint32_t i = 0; i < num_inputs; ++i) {

@@ -50,6 +50,15 @@ TEST(DecodeHead, RegionExampleWithSoftmax) {
   EXPECT_FLOAT_EQ(found[1].score, 0.375f);
 }
 
+TEST(DecodeHead, RegionExampleWithLogisticClasses) {
+  const auto values = region_values(0.5f, 0.75f);  // logistic of 0 and ln 3
+  std::vector<Candidate> found;
+  ASSERT_TRUE(decode_head(region_head(), {values, 7, 2, 2}, unit_geometry(), 0.1f, found).ok());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_FLOAT_EQ(found[0].score, 0.25f);
+  EXPECT_FLOAT_EQ(found[1].score, 0.375f);
+}
+
 TEST(DecodeHead, ThresholdsAreStrict) {
   const auto values = region_values(0.25f, 0.75f);
   std::vector<Candidate> found;

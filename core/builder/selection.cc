@@ -102,19 +102,22 @@ Status no_candidate(const TuneSite& site) {
 Result<TuneResult> time_with_fallback(Tuner* tuner, TuneSite* site, int index, int count) {
   if (site->enumeration.candidates.empty()) return no_candidate(*site);
   TENON_ASSIGN(TuneResult result, tuner->time_site(*site, index, count));
-  const auto usable = [](const CandidateTime& time) { return time.usable(); };
-  if (result.fixed || std::any_of(result.times.begin(), result.times.end(), usable)) return result;
-  if (!site->enumeration.fallback.kernel) {
-    std::vector<std::string> reasons;
-    for (std::size_t i = 0; i < result.times.size(); ++i) {
-      reasons.push_back(fmt::format("{} {}: {}", site->enumeration.candidates[i].kernel.kernel->name,
-                                    site->enumeration.candidates[i].tactic.params, result.times[i].reason));
-    }
-    return Status(Code::kNotFound, fmt::format("layer {} (op {}): no candidate works: {}", site->layer,
-                                               site->site->desc().op_id, join(reasons, "; ")));
+  const auto works = [&] {
+    return result.fixed || std::any_of(result.times.begin(), result.times.end(),
+                                       [](const CandidateTime& time) { return time.usable(); });
+  };
+  if (!works() && site->enumeration.fallback.kernel) {
+    site->enumeration.candidates.push_back(std::exchange(site->enumeration.fallback, Candidate()));
+    TENON_ASSIGN(result, tuner->time_site(*site, index, count));
   }
-  site->enumeration.candidates.push_back(std::exchange(site->enumeration.fallback, Candidate()));
-  return tuner->time_site(*site, index, count);
+  if (works()) return result;
+  std::vector<std::string> reasons;
+  for (std::size_t i = 0; i < result.times.size(); ++i) {
+    reasons.push_back(fmt::format("{} {}: {}", site->enumeration.candidates[i].kernel.kernel->name,
+                                  site->enumeration.candidates[i].tactic.params, result.times[i].reason));
+  }
+  return Status(Code::kNotFound, fmt::format("layer {} (op {}): no candidate works: {}", site->layer,
+                                             site->site->desc().op_id, join(reasons, "; ")));
 }
 
 /// Port formats as the layout solver wants them.

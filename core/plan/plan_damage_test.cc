@@ -1,16 +1,46 @@
 // Damaged engine files: every one is a typed error, found quickly and without touching memory that is not there.
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <random>
 
 #include "core/plan/file_header.h"
 #include "core/plan/plan_example.h"
 #include "core/plan/plan_file.h"
+
+namespace {
+
+// What lives on the heap now, and the most since it was set to 0: a length in a file must not become an allocation.
+std::atomic<std::int64_t> live{0}, most{0};
+
+void* counted(std::size_t bytes) {
+  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  live += static_cast<std::int64_t>(malloc_usable_size(memory));
+  if (live > most) most = live.load();
+  return memory;
+}
+
+void uncounted(void* memory) {
+  if (memory != nullptr) live -= static_cast<std::int64_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(bytes); }
+void* operator new[](std::size_t bytes) { return counted(bytes); }
+void operator delete(void* memory) noexcept { uncounted(memory); }
+void operator delete[](void* memory) noexcept { uncounted(memory); }
+void operator delete(void* memory, std::size_t) noexcept { uncounted(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { uncounted(memory); }
 
 namespace tenon {
 namespace {
@@ -31,7 +61,10 @@ Status read_status(const Bytes& bytes) {
   void* exact = ::operator new (bytes.size(), std::align_val_t{4096});
   std::shared_ptr<const void> keep_alive(exact, [](void* held) { ::operator delete (held, std::align_val_t{4096}); });
   if (!bytes.empty()) std::memcpy(exact, bytes.data(), bytes.size());
+  const std::int64_t before = live;
+  most = before;
   Status status = read_plan(exact, bytes.size(), keep_alive).status();
+  EXPECT_LE(most - before, static_cast<std::int64_t>(bytes.size()) + 65536);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   EXPECT_LT(seconds.count(), 1.0);
   EXPECT_NE(status.ok(), status.message().find("again") != std::string::npos ||
@@ -48,6 +81,7 @@ void expect_damaged(const Bytes& bytes, const std::string& what) {
 TEST(PlanDamage, TheGoodFileIsGood) {
   const Status status = read_status(good());
   EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_GT(most, live) << "reading it allocates, and that is counted";
 }
 
 TEST(PlanDamage, Truncated) {

@@ -146,6 +146,23 @@ TEST_F(PlanFile, EqualBytesAreStoredOnce) {
   EXPECT_LT(write_plan(plan)->size(), before + 8 * plan.constants[0]->bytes());
 }
 
+// Long foreign names lost bytes in another engine when they were saved and loaded.
+TEST_F(PlanFile, PluginIdentitiesKeepTheirBytes) {
+  std::string id = "x.";
+  for (int i = 0; i < 500; ++i)
+    id +=
+        "Stra\xC3\x9F"
+        "e\xE2\x82\xAC\xF0\x9F\x98\x80";
+  Plan plan = example_plan();
+  plan.plugins = {{"x", "1", "x.tnp.so", "0x1"}, {id, "01", id + ".tnp.so", "0x2"}};
+  for (int i = 0; i < 100; ++i) {
+    Result<Plan> read = read_bytes(write_plan(plan).value());
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    ASSERT_EQ(read->plugins, plan.plugins);
+    plan = std::move(*read);
+  }
+}
+
 TEST_F(PlanFile, MappedConstantsAreNotCopied) {
   const std::filesystem::path path = folder_ / "e.tenon";
   const std::vector<std::uint8_t> bytes = write_plan(example_plan()).value();

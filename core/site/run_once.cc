@@ -160,11 +160,13 @@ Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const Op
       TENON_RETURN_IF_ERROR(
           take_failure(op.op->reference(op.host, op.op, &call), fmt::format("op {}: reference", desc.op_id)));
       for (std::int64_t e = 0; e < elements; ++e) {
-        sample.expected.push_back(static_cast<float>(load_element(bytes.data(), dtype, e)));
+        sample.expected.push_back(load_element(bytes.data(), dtype, e));
       }
       if (output < desc.epilogues.size() && !desc.epilogues[output].empty()) {
-        const float* const operand = sample.expected.data();
-        evaluate_f32(desc.epilogues[output], {&operand, 1}, sample.expected.data(), elements);
+        std::vector<float> values(sample.expected.begin(), sample.expected.end());
+        const float* const operand = values.data();
+        evaluate_f32(desc.epilogues[output], {&operand, 1}, values.data(), elements);
+        sample.expected.assign(values.begin(), values.end());
       }
       samples.push_back(std::move(sample));
     }
@@ -367,8 +369,8 @@ Status Bench::compare(const std::vector<ReferenceSample>& samples, const TnToler
   double squares = 0;
   std::int64_t count = 0;
   for (const ReferenceSample& sample : samples) {
-    for (const float value : sample.expected) {
-      if (std::isfinite(value)) squares += double{value} * double{value};
+    for (const double value : sample.expected) {
+      if (std::isfinite(value)) squares += value * value;
       ++count;
     }
   }

@@ -22,7 +22,7 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> make_inputs(const Site& s
 struct ReferenceSample {
   std::uint32_t output = 0;
   TnBox box{};
-  std::vector<float> expected;  ///< row-major in the box; integer dtypes converted
+  std::vector<double> expected;  ///< row-major in the box; integers beyond 2^53 are rounded
 };
 
 /// Whole outputs up to 4,096 elements in all, beyond that boxes that cover about 4,096 elements, corners and borders

@@ -30,8 +30,8 @@ struct Outcome {
   std::size_t damaged = 0;
 };
 
-/// Parses gently, where nothing may fail, and unless it would take too long strictly too, where damage must.
-Outcome outcome(const std::string& text, bool strictly = true) {
+/// Parses gently, where nothing may fail, and strictly, where the first damage must be the error, with line and byte.
+Outcome outcome(const std::string& text) {
   RecordingLogger logger;
   std::vector<std::string> damaged;
   const auto cache = TimingCache::parse(text, kTestDevice, logger, false, &damaged);
@@ -43,8 +43,14 @@ Outcome outcome(const std::string& text, bool strictly = true) {
     EXPECT_EQ(choice.tactic, test_choice(number).tactic);
     EXPECT_EQ(choice.params, test_choice(number).params);
   }
-  if (strictly && damaged.empty() != TimingCache::parse(text, kTestDevice, null_logger(), true).ok())
-    ADD_FAILURE() << text;
+  const auto strict = TimingCache::parse(text, kTestDevice, null_logger(), true);
+  EXPECT_EQ(strict.ok(), damaged.empty()) << text;
+  if (!strict.ok() && !damaged.empty()) {
+    EXPECT_EQ(strict.status().code(), Code::kInvalid);
+    EXPECT_EQ(strict.status().message().find(damaged[0]), 0u) << strict.status().message();
+    EXPECT_NE(damaged[0].find(", line "), std::string::npos) << damaged[0];
+    EXPECT_NE(damaged[0].find(" (byte "), std::string::npos) << damaged[0];
+  }
   return {(*cache)->query_keys(nullptr, 0), damaged.size()};
 }
 
@@ -53,7 +59,7 @@ TEST(DamagedCache, EveryTruncationKeepsTheEntriesBeforeIt) {
   std::size_t complete = 0;  // entries that end before N, with or without their newline
   for (std::size_t n = 0; n <= good.size(); ++n) {
     if (n > 0 && good[n - 1] == '}' && (n == good.size() || good[n] == '\n')) ++complete;
-    const Outcome found = outcome(good.substr(0, n), n % 16 == 0);
+    const Outcome found = outcome(good.substr(0, n));
     const std::size_t hits = complete > 0 ? complete - 1 : 0;  // the header is no entry
     ASSERT_EQ(found.hits, hits) << n;
     const bool at_line_end = n == 0 || good[n - 1] == '\n' || (n < good.size() && good[n] == '\n');
@@ -92,6 +98,22 @@ TEST(DamagedCache, OneBadByteCostsOneLine) {
     const Outcome found = outcome(bad);  // two entries in one bad line: what is behind the byte is recovered
     ASSERT_GE(found.hits, kEntries - 1) << at;
     ASSERT_EQ(found.damaged, 1u) << at;
+  }
+}
+
+TEST(DamagedCache, InvalidUtf8CostsOneLine) {
+  const std::string good = good_text();
+  // A lone continuation and lead bytes, an overlong slash, a surrogate, a sequence cut short, beyond U+10FFFF, 5 bytes.
+  for (const char* bytes : {"\x80", "\xC3", "\xFE", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xE2\x82",
+                            "\xF4\x90\x80\x80", "\xF8\x88\x80\x80\x80"}) {
+    for (std::size_t at = 1; at < good.size(); at += 97) {
+      if (good[at - 1] == '\n' || good[at] == '\n') continue;
+      std::string bad = good;
+      bad.insert(at, bytes);
+      const Outcome found = outcome(bad);
+      ASSERT_GE(found.hits, kEntries - 1) << at;
+      ASSERT_EQ(found.damaged, 1u) << at;
+    }
   }
 }
 

@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tenon/sdk/error.hpp>
-
 #include "importers/darknet/layers.h"
+#include "importers/darknet/testing/failure_of.h"
 
 namespace tenon::darknet {
 namespace {
@@ -24,16 +23,6 @@ Parsed parse(const std::string& text) {
   return result;
 }
 
-template <class Body>
-std::string failure_of(Body&& body) {
-  try {
-    body();
-  } catch (const Invalid& failure) {
-    return failure.what();
-  }
-  return "no failure";
-}
-
 std::string failure_of_text(const std::string& text) {
   return failure_of([&] { parse(text); });
 }
@@ -50,6 +39,7 @@ TEST(DarknetCfg, NumbersEndAtAComment) {
   EXPECT_EQ(filters("filters=30 #testing"), 30);
   EXPECT_EQ(filters("\tfilters\t=\t30\t"), 30);
   EXPECT_EQ(filters("filters=+30"), 30);
+  EXPECT_EQ(filters("  f ilters =\t3 0  "), 30);  // every space and tab goes
 }
 
 TEST(DarknetCfg, CommentLinesAndBlankLinesCountAsLines) {

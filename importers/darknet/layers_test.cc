@@ -8,6 +8,7 @@
 #include <sstream>
 #include <tenon/sdk/error.hpp>
 
+#include "importers/darknet/testing/failure_of.h"
 #include "tests/support/data_dirs.h"
 
 namespace tenon::darknet {
@@ -49,12 +50,7 @@ std::string out(const std::string& input, const std::string& sections, PlanOptio
 }
 
 std::string failure(const std::string& text) {
-  try {
-    plan(text);
-  } catch (const Invalid& refused) {
-    return refused.what();
-  }
-  return "no failure";
+  return failure_of([&] { plan(text); });
 }
 
 TEST(DarknetLayers, Defaults) {
@@ -136,6 +132,8 @@ TEST(DarknetLayers, Refusals) {
       {image + "[conv]\n[maxpool]\nstride_y=2\n[shortcut]\nfrom=-2", "expected a layer of the height and width"},
       {image + "[conv]\n[shortcut]\nfrom=-1\nweights_type=per_feature", "weights_type: only none is supported"},
       {image + "[reorg]\nstride=2", "stride=2 needs channels divisible by 4"},
+      {image + "[reorg]\nstride=2147483647", "[reorg] (layer 0): stride * stride: expected at most"},
+      {image + "[reorg]\nstride=4294967296", "stride: expected 1 to 2147483647, found 4294967296"},
       {image + "[reorg]\nreverse=1", "reverse=1 is not supported"},
       {image + "[upsample]\nstride=-2", "stride: expected 1 to"},
       {image + "[crop]\ncrop_height=9\ncrop_width=8", "crop_height: expected 1 to 8, found 9"},

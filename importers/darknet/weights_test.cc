@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "importers/darknet/testing/failure_of.h"
+
 namespace tenon::darknet {
 namespace {
 
@@ -69,16 +71,6 @@ float read(const MemoryFile& file, SeenBits seen_bits = SeenBits::kAuto) {
   const float* b = weights->take(Part::kWeights, 3, 0, kSecond);
   weights->finish();
   return a[0] + 10 * a[1] + 100 * b[0] + 1000 * b[1] + 10000 * b[2];
-}
-
-template <class Body>
-std::string failure_of(Body&& body) {
-  try {
-    body();
-  } catch (const Invalid& failure) {
-    return failure.what();
-  }
-  return "no failure";
 }
 
 std::string failure(const std::string& bytes, SeenBits seen_bits = SeenBits::kAuto) {

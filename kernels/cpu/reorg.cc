@@ -5,7 +5,9 @@
 namespace tenon::cpu {
 
 bool reorg_supports(int64_t c, int64_t h, int64_t w, int64_t stride) noexcept {
-  return stride >= 1 && c >= 0 && h >= 0 && w >= 0 && c % (stride * stride) == 0 && h % stride == 0 && w % stride == 0;
+  // The square of a large stride does not fit.
+  return stride >= 1 && c >= 0 && h >= 0 && w >= 0 && c % stride == 0 && c / stride % stride == 0 && h % stride == 0 &&
+         w % stride == 0;
 }
 
 void reorg_darknet(int64_t n, int64_t c, int64_t h, int64_t w, int64_t stride, const float* input, float* output,

@@ -58,9 +58,9 @@ Kernel batch_norm_cuda() {
   for (const auto make : cuda_image_ports()) {
     definition.combo({make(TN_F32), f32_row(), f32_row(), f32_row(), f32_row()}, {make(TN_F32)}).may_alias(0, 0);
   }
-  definition.relocatable()
-      .supports(batch_norm_supports)
-      .epilogue([](const Site& site) { cuda_activation_epilogue(site); });
+  definition.relocatable().supports(batch_norm_supports).epilogue([](const Site& site) {
+    cuda_activation_epilogue(site);
+  });
   return definition;
 }
 

@@ -25,8 +25,8 @@ class BinaryCuda final : public IPlugin {
     if (!cuda::broadcast_shape(a.rank, a.d, b.rank, b.d, &shape)) {
       throw Invalid(text("shapes ", to_text(a), " and ", to_text(b), " do not broadcast"));
     }
-    check_cuda(cuda::pointwise_binary(cuda::ElementType::kF32, kind_, shape, inputs[0].data, inputs[1].data, activation_,
-                                      outputs[0].data, cuda_stream(exec)));
+    check_cuda(cuda::pointwise_binary(cuda::ElementType::kF32, kind_, shape, inputs[0].data, inputs[1].data,
+                                      activation_, outputs[0].data, cuda_stream(exec)));
   }
 
  private:

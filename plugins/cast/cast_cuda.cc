@@ -10,9 +10,9 @@ namespace {
 using cuda::ElementType;
 
 constexpr std::pair<int32_t, ElementType> kTypes[] = {
-    {TN_F32, ElementType::kF32}, {TN_F64, ElementType::kF64}, {TN_F16, ElementType::kF16},
+    {TN_F32, ElementType::kF32},   {TN_F64, ElementType::kF64}, {TN_F16, ElementType::kF16},
     {TN_BF16, ElementType::kBf16}, {TN_I32, ElementType::kI32}, {TN_I64, ElementType::kI64},
-    {TN_I8, ElementType::kI8},   {TN_U8, ElementType::kU8},   {TN_BOOL, ElementType::kBool}};
+    {TN_I8, ElementType::kI8},     {TN_U8, ElementType::kU8},   {TN_BOOL, ElementType::kBool}};
 
 ElementType element_type(int32_t dtype) {
   for (const auto& [number, type] : kTypes) {

@@ -4,8 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include <tenon/sdk/expressions.hpp>
 #include <string>
+#include <tenon/sdk/expressions.hpp>
 #include <tenon/sdk/kernel.hpp>
 #include <vector>
 
@@ -15,7 +15,8 @@
 namespace tenon::plugins {
 
 inline void check_cuda(cudaError_t error) {
-  if (error != cudaSuccess) throw Failure(TN_DEVICE, text(cudaGetErrorString(error), " (", cudaGetErrorName(error), ")"));
+  if (error != cudaSuccess)
+    throw Failure(TN_DEVICE, text(cudaGetErrorString(error), " (", cudaGetErrorName(error), ")"));
 }
 
 inline cudaStream_t cuda_stream(const Exec& exec) { return static_cast<cudaStream_t>(exec.stream()); }

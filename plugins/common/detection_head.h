@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <tenon/sdk/questions.hpp>
+#include <tenon/sdk/op.hpp>
 
 #include "kernels/cpu/pointwise.h"
+#include "plugins/common/checked.h"
+#include "plugins/common/tolerance.h"
 
 namespace tenon::plugins {
 
@@ -23,13 +25,28 @@ struct DetectionHead {
   void infer(const Infer& question) const {
     const Tensor x = question.input(0, 4);
     if (x.dtype() != TN_F32) throw Invalid(text("input x: expected f32, found ", dtype_name(x.dtype())));
-    if (x.dim(1) != anchors * entries()) {
-      throw Invalid(text("input x: expected ", anchors * entries(), " channels for ", anchors, " anchors x (", coords,
+    const int64_t of_a_box = checked_sum(checked_sum(coords, 1, "entries of a box"), classes, "entries of a box");
+    const int64_t channels = checked_product(anchors, of_a_box, "channels");
+    if (x.dim(1) != channels) {
+      throw Invalid(text("input x: expected ", channels, " channels for ", anchors, " anchors x (", coords,
                          " coords + 1 + ", classes, " classes), found ", to_text(x.dims())));
     }
     question.output(0, x.dtype(), x.dims());
   }
 };
+
+// The op of a head with what all heads share; the input is the family's to describe.
+inline Op detection_op(const char* id) {
+  return op(id)
+      .attr_i64("anchors", "boxes a cell")
+      .required()
+      .range("[1,)")
+      .attr_i64("classes")
+      .required()
+      .range("[1,)")
+      .output("y", "as x")
+      .tolerance([](const Attrs&, int32_t dtype) { return pointwise_tolerance(dtype); });
+}
 
 inline double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 

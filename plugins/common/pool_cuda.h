@@ -28,8 +28,8 @@ class PoolCuda final : public IPlugin {
     cuda::PoolGeometry g = geometry_;
     g.n = inputs[0].dims.d[0], g.c = inputs[0].dims.d[1], g.h = inputs[0].dims.d[2], g.w = inputs[0].dims.d[3];
     g.oh = outputs[0].dims.d[2], g.ow = outputs[0].dims.d[3];
-    check_cuda(cuda::pool(cuda::ElementType::kF32, kind_, g, layout_, inputs[0].data, outputs[0].data,
-                          cuda_stream(exec)));
+    check_cuda(
+        cuda::pool(cuda::ElementType::kF32, kind_, g, layout_, inputs[0].data, outputs[0].data, cuda_stream(exec)));
   }
 
  private:

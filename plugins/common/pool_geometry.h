@@ -7,6 +7,7 @@
 #include <tenon/sdk/site.hpp>
 
 #include "kernels/cpu/pool.h"
+#include "plugins/common/checked.h"
 #include "plugins/common/layout.h"
 #include "plugins/common/parallel.h"
 
@@ -46,10 +47,10 @@ inline int64_t pool_output_size(const char* what, int64_t in, int64_t kernel, in
 // Of an image [n, c, h, w]. Invalid names the attribute, what was expected and what was found.
 inline cpu::PoolGeometry pool_geometry(const Attrs& attrs, const Dims& x) {
   if (x.rank != 4) throw Invalid(text("input x: expected rank 4, found shape ", to_text(x)));
-  const List<int64_t> kernel = attrs.i64s("kernel", 2, 1);
-  const List<int64_t> strides = attrs.i64s("strides", 2, 1);
-  const List<int64_t> dilations = attrs.i64s("dilations", 2, 1);
-  const List<int64_t> pads = attrs.i64s("pads", 4, INT64_MIN);
+  const List<int64_t> kernel = pixels(attrs, "kernel", 2, 1);
+  const List<int64_t> strides = pixels(attrs, "strides", 2, 1);
+  const List<int64_t> dilations = pixels(attrs, "dilations", 2, 1);
+  const List<int64_t> pads = pixels(attrs, "pads", 4, -INT32_MAX);
   for (int n = 0; n < 2; ++n) {
     if (pads[n] < 0) throw Invalid(text("attribute 'pads': expected top and left of at least 0, found ", pads[n]));
   }

@@ -3,6 +3,7 @@
 
 #include <tenon/sdk/plugin.hpp>
 
+#include "plugins/common/checked.h"
 #include "plugins/common/move.h"
 
 namespace tenon::plugins {
@@ -20,7 +21,7 @@ void concat_infer(const Infer& question) {
       throw Invalid(text("input ", n, ": expected ", dtype_name(first.dtype()), " of ", to_text(first.dims()),
                          " but for axis ", axis, ", found ", dtype_name(x.dtype()), " of ", to_text(x.dims())));
     }
-    dims[axis] += x.dim(axis);
+    dims[axis] = checked_sum(dims[axis], x.dim(axis), "size of the output along the axis");
   }
   question.output(0, first.dtype(), dims);
 }

@@ -45,6 +45,11 @@ TEST_F(ConcatTest, Errors) {
       .random_input({1, 2})
       .random_input({1, 3})
       .expect_invalid({"input 1", "[1,2]", "[1,3]"});
+  OpTester(host_, "tenon.concat/1")
+      .attr("axis", int64_t{1})
+      .input({0, INT64_MAX}, std::vector<float>{})
+      .input({0, 1}, std::vector<float>{})
+      .expect_invalid({"along the axis", "64 bits"});
   OpTester(host_, "tenon.concat/1").attr("axis", int64_t{2}).random_input({1, 2}).expect_invalid({"axis", "2"});
 }
 

@@ -6,6 +6,7 @@
 #include <tenon/sdk/site.hpp>
 
 #include "kernels/cpu/conv2d.h"
+#include "plugins/common/checked.h"
 
 namespace tenon::plugins {
 
@@ -18,9 +19,9 @@ inline cpu::Conv2dGeometry conv2d_geometry(const Attrs& attrs, const Dims& x, co
   if (weights.rank != 4) {
     throw Invalid(text("input weights: expected rank 4 [K,C/groups,R,S], found shape ", to_text(weights)));
   }
-  const List<int64_t> strides = attrs.i64s("strides", 2, 1);
-  const List<int64_t> dilations = attrs.i64s("dilations", 2, 1);
-  const List<int64_t> pads = attrs.i64s("pads", 4, 0);
+  const List<int64_t> strides = pixels(attrs, "strides", 2, 1);
+  const List<int64_t> dilations = pixels(attrs, "dilations", 2, 1);
+  const List<int64_t> pads = pixels(attrs, "pads", 4, 0);
   cpu::Conv2dGeometry g;
   g.n = x[0], g.c = x[1], g.h = x[2], g.w = x[3];
   g.k = weights[0], g.r = weights[2], g.s = weights[3];

@@ -26,8 +26,9 @@ constexpr Method kMethods[] = {{Conv2dAlgorithm::kImplicitGemm, "tenon.conv2d.im
 
 cuda::Conv2dGeometry cuda_geometry(const Site& site) {
   const cpu::Conv2dGeometry g = conv2d_geometry(site);
-  return {g.n,       g.c,        g.h,          g.w,         g.k,          g.r,          g.s,      g.stride_h, g.stride_w,
-          g.pad_top, g.pad_left, g.pad_bottom, g.pad_right, g.dilation_h, g.dilation_w, g.groups, g.oh,       g.ow};
+  return {g.n,         g.c,          g.h,          g.w,       g.k,        g.r,
+          g.s,         g.stride_h,   g.stride_w,   g.pad_top, g.pad_left, g.pad_bottom,
+          g.pad_right, g.dilation_h, g.dilation_w, g.groups,  g.oh,       g.ow};
 }
 
 class Conv2dCuda final : public IPlugin {

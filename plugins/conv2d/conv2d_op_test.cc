@@ -2,6 +2,8 @@
 // other engines got wrong.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "plugins/common/testing/op_tester.h"
 
 namespace tenon::testing {
@@ -27,27 +29,72 @@ class Conv2dTest : public ::testing::Test {
   bool onednn_ = false;
 };
 
-TEST_F(Conv2dTest, SamePaddingStride2) {
-  const std::vector<float> x = {1, 2, 3, 4}, ones = {1, 1, 1};
-  // SAME_UPPER pads (0,1), SAME_LOWER pads (1,0).
-  conv({1, 2}, {0, 0, 0, 1})
-      .input({1, 1, 1, 4}, x)
-      .input({1, 1, 1, 3}, ones)
-      .constant()
-      .expect({1, 1, 1, 2}, {6, 7})
-      .expect_kernels(kernels({"tenon.conv2d.im2col.f32"}));
-  conv({1, 2}, {0, 1, 0, 0})
-      .input({1, 1, 1, 4}, x)
-      .input({1, 1, 1, 3}, ones)
-      .constant()
-      .expect({1, 1, 1, 2}, {3, 9})
-      .expect_kernels(kernels({"tenon.conv2d.im2col.f32"}));
-  conv({1, 2}, {0, 1, 0, 1})
-      .input({1, 1, 1, 4}, x)
-      .input({1, 1, 1, 3}, ones)
-      .constant()
-      .expect({1, 1, 1, 2}, {3, 9})
-      .expect_kernels(kernels({"tenon.conv2d.im2col.f32"}));
+/// A row of pixels and a kernel of ones over it.
+struct RowCase {
+  std::vector<float> row;
+  int64_t kernel, stride, begin, end, dilation;
+  std::vector<double> sums;
+};
+
+const RowCase kRowCases[] = {
+    // [1,2,3,4], kernel 3, stride 2: SAME_UPPER pads (0,1), SAME_LOWER pads (1,0), pads 1 and 1.
+    {{1, 2, 3, 4}, 3, 2, 0, 1, 1, {6, 7}},
+    {{1, 2, 3, 4}, 3, 2, 1, 0, 1, {3, 9}},
+    {{1, 2, 3, 4}, 3, 2, 1, 1, 1, {3, 9}},
+    // Sizes 7 and 5 with total pad 2; 5 with kernel 2 pads (0,1); stride 3 above kernel 1 pads nothing.
+    {{1, 2, 3, 4, 5, 6, 7}, 3, 2, 1, 1, 1, {3, 9, 15, 13}},
+    {{1, 2, 3, 4, 5}, 3, 2, 1, 1, 1, {3, 9, 9}},
+    {{1, 2, 3, 4, 5}, 2, 2, 0, 1, 1, {3, 7, 5}},
+    {{1, 2, 3}, 1, 3, 0, 0, 1, {1}},
+    // Dilation 2 makes a kernel of 3 five wide: total pad 3, upper (1,2) and lower (2,1).
+    {{1, 2, 3, 4}, 3, 2, 1, 2, 2, {6, 6}},
+    {{1, 2, 3, 4}, 3, 2, 2, 1, 2, {4, 4}},
+    {{1, 2, 3, 4}, 3, 1, 2, 2, 2, {4, 6, 4, 6}},
+};
+
+TEST_F(Conv2dTest, SamePaddingInEveryTactic) {
+  for (const RowCase& c : kRowCases) {
+    for (const bool vertical : {false, true}) {
+      for (const int64_t channels : {int64_t{1}, int64_t{3}, int64_t{16}}) {
+        for (const bool depthwise : {false, true}) {
+          SCOPED_TRACE(text("row of ", c.row.size(), ", kernel ", c.kernel, ", stride ", c.stride, ", pads ", c.begin,
+                            ",", c.end, ", dilation ", c.dilation, ", channels ", channels,
+                            vertical ? ", vertical" : "", depthwise ? ", depthwise" : ""));
+          // Channel i holds the row i + 1 times; without groups an output channel adds its own and the next channel.
+          const auto dims = [&](int64_t first, int64_t second, int64_t length) {
+            return vertical ? Dims{first, second, length, 1} : Dims{first, second, 1, length};
+          };
+          std::vector<float> x, weights;
+          std::vector<double> expected;
+          for (int64_t o = 0; o < channels; ++o) {
+            const int64_t next = depthwise ? o : (o + 1) % channels;
+            for (const float value : c.row) x.push_back(value * static_cast<float>(o + 1));
+            for (const double sum : c.sums) {
+              expected.push_back(sum * static_cast<double>(next == o ? o + 1 : o + 1 + next + 1));
+            }
+            for (int64_t i = 0; i < (depthwise ? 1 : channels); ++i) {
+              const bool adds = depthwise || i == o || i == next;
+              weights.insert(weights.end(), static_cast<size_t>(c.kernel), adds ? 1.0f : 0.0f);
+            }
+          }
+          std::vector<std::string> required = {"tenon.conv2d.im2col.f32", "tenon.conv2d.direct.f32"};
+          if (depthwise) required.emplace_back("tenon.conv2d.depthwise.f32");
+          if (!depthwise && channels <= 4) required.emplace_back("tenon.conv2d.first.f32");
+          const auto pair = [&](int64_t along, int64_t across) {
+            return vertical ? std::vector<int64_t>{along, across} : std::vector<int64_t>{across, along};
+          };
+          const std::vector<int64_t> pads =
+              vertical ? std::vector<int64_t>{c.begin, 0, c.end, 0} : std::vector<int64_t>{0, c.begin, 0, c.end};
+          conv(pair(c.stride, 1), pads, pair(c.dilation, 1), depthwise ? channels : 1)
+              .input(dims(1, channels, static_cast<int64_t>(c.row.size())), x)
+              .input(dims(channels, depthwise ? 1 : channels, c.kernel), weights)
+              .constant()
+              .expect(dims(1, channels, static_cast<int64_t>(c.sums.size())), expected)
+              .expect_kernels(kernels(required));
+        }
+      }
+    }
+  }
 }
 
 TEST_F(Conv2dTest, Dilation) {
@@ -126,6 +173,14 @@ TEST_F(Conv2dTest, Errors) {
   conv({1, 1}, {0, 0, 0, 0}).random_input({1, 3, 2, 2}).random_input({8, 3, 3, 3}).expect_invalid({"3x3", "fit"});
   conv({1}, {0, 0, 0, 0}).random_input({1, 3, 4, 4}).random_input({8, 3, 3, 3}).expect_invalid({"strides", "2", "1"});
   conv({0, 1}, {0, 0, 0, 0}).random_input({1, 3, 4, 4}).random_input({8, 3, 3, 3}).expect_invalid({"strides", "0"});
+  // Sums and products of these would overflow.
+  const int64_t most = INT64_MAX;
+  conv({1, 1}, {0, 0, 0, most}).random_input({1, 3, 4, 4}).random_input({8, 3, 3, 3}).expect_invalid({"pads", "2147"});
+  conv({1, most}, {0, 0, 0, 0}).random_input({1, 3, 4, 4}).random_input({8, 3, 3, 3}).expect_invalid({"strides"});
+  conv({1, 1}, {0, 0, 0, 0}, {most, 1})
+      .random_input({1, 3, 4, 4})
+      .random_input({8, 3, 3, 3})
+      .expect_invalid({"dilations", "2147483647"});
 }
 
 }  // namespace

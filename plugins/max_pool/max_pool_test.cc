@@ -92,6 +92,8 @@ TEST_F(MaxPoolTest, Errors) {
   pool({2}, {1, 1}, {0, 0, 0, 0}).random_input({1, 1, 3, 3}).expect_invalid({"kernel", "2 integers", "1"});
   pool({2, 2}, {1, 0}, {0, 0, 0, 0}).random_input({1, 1, 3, 3}).expect_invalid({"strides", "at least 1", "0"});
   pool({2, 2}, {1, 1}, {-1, 0, 0, 0}).random_input({1, 1, 3, 3}).expect_invalid({"pads", "-1"});
+  pool({2, 2}, {1, 1}, {0, 0, INT64_MAX, 0}).random_input({1, 1, 3, 3}).expect_invalid({"pads", "at most"});
+  pool({INT64_MAX, 2}, {1, 1}, {0, 0, 0, 0}).random_input({1, 1, 3, 3}).expect_invalid({"kernel", "at most"});
   pool({5, 5}, {1, 1}, {0, 0, 0, 0}).random_input({1, 1, 3, 3}).expect_invalid({"height", "5", "3"});
   pool({2, 2}, {1, 1}, {0, 0, 0, 0}).random_input({3, 3}).expect_invalid({"rank 4", "[3,3]"});
   pool({2, 2}, {1, 1}, {0, 0, 0, 0}, "up")

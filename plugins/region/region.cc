@@ -7,7 +7,6 @@
 #include "kernels/cpu/softmax.h"
 #include "plugins/common/detection_head.h"
 #include "plugins/common/parallel.h"
-#include "plugins/common/tolerance.h"
 
 namespace tenon::plugins {
 namespace {
@@ -75,15 +74,9 @@ class RegionKernel final : public IPlugin {
 
 TENON_PLUGIN(
     "tenon.region", "1", "Apache-2.0",
-    tenon::op("tenon.region/1")
+    tenon::plugins::detection_op("tenon.region/1")
         .doc("Activations of Darknet's [region] head (YOLOv2): logistic on x, y and objectness, the other coords "
              "untouched, softmax or logistic on the classes. Boxes are decoded by whoever reads the output")
-        .attr_i64("anchors", "boxes a cell")
-        .required()
-        .range("[1,)")
-        .attr_i64("classes")
-        .required()
-        .range("[1,)")
         .attr_i64("coords")
         .default_value("4")
         .range("[2,)")
@@ -91,10 +84,8 @@ TENON_PLUGIN(
         .default_value("1")
         .range("0|1")
         .input("x", "[N,anchors*(coords+1+classes),H,W] of f32")
-        .output("y", "as x")
         .infer([](const tenon::Infer& q) { tenon::plugins::region_head(q.attrs()).infer(q); })
-        .reference(tenon::plugins::region_reference)
-        .tolerance([](const tenon::Attrs&, int32_t dtype) { return tenon::plugins::pointwise_tolerance(dtype); }),
+        .reference(tenon::plugins::region_reference),
     tenon::kernel<tenon::plugins::RegionKernel>("tenon.region/1", "tenon.region.vector.f32")
         .combo({tenon::f32_row()}, {tenon::f32_row()})
         .deterministic())

@@ -38,6 +38,9 @@ TEST_F(RegionTest, Grids) {
 
 TEST_F(RegionTest, WrongChannels) {
   region(host_, 5, 20, 1).random_input({1, 120, 2, 2}).expect_invalid({"125", "[1,120,2,2]"});
+  // (2^61 + 1) * 8 is 8 in 64 bits.
+  region(host_, (int64_t{1} << 61) + 1, 3, 1).random_input({1, 8, 2, 2}).expect_invalid({"channels", "64 bits"});
+  region(host_, 1, INT64_MAX, 1).random_input({1, 7, 2, 2}).expect_invalid({"64 bits"});
 }
 
 }  // namespace

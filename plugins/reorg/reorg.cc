@@ -3,6 +3,7 @@
 #include <tenon/sdk/plugin.hpp>
 
 #include "kernels/cpu/reorg.h"
+#include "plugins/common/checked.h"
 #include "plugins/common/move.h"
 
 namespace tenon::plugins {
@@ -12,11 +13,13 @@ void reorg_infer(const Infer& question) {
   const Tensor x = question.input(0, 4);
   const int64_t stride = question.attrs().i64("stride");
   if (x.dtype() != TN_F32) throw Invalid(text("input x: expected f32, found ", dtype_name(x.dtype())));
+  const int64_t square = checked_product(stride, stride, "attribute 'stride'");
   if (!cpu::reorg_supports(x.dim(1), x.dim(2), x.dim(3), stride)) {
-    throw Invalid(text("attribute 'stride': ", stride, " needs channels divisible by ", stride * stride,
+    throw Invalid(text("attribute 'stride': ", stride, " needs channels divisible by ", square,
                        " and height and width divisible by ", stride, ", found ", to_text(x.dims())));
   }
-  question.output(0, x.dtype(), {x.dim(0), x.dim(1) * stride * stride, x.dim(2) / stride, x.dim(3) / stride});
+  const int64_t channels = checked_product(x.dim(1), square, "channels of the output");
+  question.output(0, x.dtype(), {x.dim(0), channels, x.dim(2) / stride, x.dim(3) / stride});
 }
 
 // Darknet's own loop over a C x H x W image: with C2 = C / stride^2, the element at (k, j, i) of the input's shape is

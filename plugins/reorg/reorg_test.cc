@@ -1,6 +1,8 @@
 // Expected values from Darknet: 4 channels x 4 x 4 filled 0..63, stride 2. Space-to-depth would start 0 2 8 10.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "plugins/common/testing/op_tester.h"
 
 namespace tenon::testing {
@@ -44,6 +46,9 @@ TEST_F(ReorgTest, Errors) {
       .attr("stride", int64_t{2})
       .random_input({1, 4, 5, 4})
       .expect_invalid({"stride", "5"});
+  for (const int64_t stride : {int64_t{1} << 31, int64_t{1} << 32, INT64_MAX}) {  // the second's square is 0 in 64 bits
+    OpTester(host_, "tenon.reorg/1").attr("stride", stride).random_input({1, 4, 4, 4}).expect_invalid({"stride"});
+  }
 }
 
 }  // namespace

@@ -1,10 +1,21 @@
 // tenon.reshape/1: the same elements in another shape, and Tenon's kernel for it.
 #include <tenon/sdk/plugin.hpp>
 
+#include "plugins/common/checked.h"
 #include "plugins/common/move.h"
 
 namespace tenon::plugins {
 namespace {
+
+// Elements of dims that an attribute gives: 0 where any of them is, however large the others are.
+int64_t elements_of(const Dims& dims) {
+  int64_t product = 1;
+  for (int axis = 0; axis < dims.rank; ++axis) {
+    if (dims[axis] == 0) return 0;
+  }
+  for (int axis = 0; axis < dims.rank; ++axis) product = checked_product(product, dims[axis], "attribute 'shape'");
+  return product;
+}
 
 Dims reshaped(const Attrs& attrs, const Dims& input) {
   const List<int64_t> shape = attrs.i64s("shape");
@@ -34,16 +45,17 @@ Dims reshaped(const Attrs& attrs, const Dims& input) {
   }
   if (open >= 0 && zero) throw Invalid("attribute 'shape': 0 with allow_zero and -1 cannot stand together");
   if (open >= 0) {
-    const int64_t rest = dims.elements();
+    const int64_t rest = elements_of(dims);
     if (rest == 0 || input.elements() % rest != 0) {
       throw Invalid(text("attribute 'shape': -1 cannot be worked out: ", input.elements(), " elements of ",
                          to_text(input), " do not divide into ", rest));
     }
     dims[open] = input.elements() / rest;
   }
-  if (dims.elements() != input.elements()) {
+  const int64_t found = elements_of(dims);
+  if (found != input.elements()) {
     throw Invalid(text("attribute 'shape': expected ", input.elements(), " elements as in ", to_text(input), ", found ",
-                       dims.elements(), " in ", to_text(dims)));
+                       found, " in ", to_text(dims)));
   }
   return dims;
 }

@@ -1,6 +1,8 @@
 // The shapes with 0 and -1 are those that other engines got wrong.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "plugins/common/testing/op_tester.h"
 
 namespace tenon::testing {
@@ -24,15 +26,30 @@ TEST_F(ReshapeTest, ZeroAndMinusOne) {
   const std::vector<double> same(x.begin(), x.end());
   reshape(host_, {2, 0, 1, -1}).input({2, 3, 4}, x).expect({2, 3, 1, 4}, same).expect_kernels({"tenon.reshape.copy"});
   reshape(host_, {0, 0, -1}).input({2, 3, 4}, x).expect({2, 3, 4}, same).expect_kernels({"tenon.reshape.copy"});
-  reshape(host_, {3, 4, 0}, 1).input({0, 3, 4}, std::vector<float>{}).expect({3, 4, 0}, {});
+  reshape(host_, {3, 4, 0}, 1)
+      .input({0, 3, 4}, std::vector<float>{})
+      .expect({3, 4, 0}, {})
+      .expect_kernels({"tenon.reshape.copy"});
 }
 
 TEST_F(ReshapeTest, Errors) {
+  reshape(host_, {0, -1}, 1).input({0, 3}, std::vector<float>{}).expect_invalid({"allow_zero", "-1"});
   reshape(host_, {0, -1}, 1).random_input({2, 3}).expect_invalid({"allow_zero", "-1"});
   reshape(host_, {-1, -1}).random_input({2, 3}).expect_invalid({"at most one -1"});
   reshape(host_, {0, 1, -1}).input({0, 10}, std::vector<float>{}).expect_invalid({"-1 cannot be worked out"});
   reshape(host_, {4}).random_input({2, 3}).expect_invalid({"6", "4"});
   reshape(host_, {2, 3, 0}).random_input({2, 3}).expect_invalid({"axis 2"});
+}
+
+TEST_F(ReshapeTest, SizesOf64Bits) {
+  const int64_t half = int64_t{1} << 32;  // the square of it is 0 in 64 bits
+  reshape(host_, {half, half, -1}).random_input({2, 3}).expect_invalid({"shape", "64 bits"});
+  reshape(host_, {half, half, 6}).random_input({2, 3}).expect_invalid({"shape", "64 bits"});
+  reshape(host_, {INT64_MAX}).random_input({2, 3}).expect_invalid({"9223372036854775807"});
+  reshape(host_, {INT64_MAX, -1}).random_input({2, 3}).expect_invalid({"-1 cannot be worked out"});
+  reshape(host_, {INT64_MIN}).random_input({2, 3}).expect_invalid({"at least -1", "-9223372036854775808"});
+  reshape(host_, {-2, -1}).random_input({2, 3}).expect_invalid({"at least -1", "-2"});
+  reshape(host_, {half, half, 0}, 1).input({0, 3}, std::vector<float>{}).expect({half, half, 0}, {});
 }
 
 }  // namespace

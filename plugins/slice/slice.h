@@ -54,7 +54,8 @@ struct SliceGeometry {
     const uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : uint64_t{0} - static_cast<uint64_t>(step);
     output[axis] = span <= 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(span) + stride - 1) / stride);
     starts[axis] = output[axis] == 0 ? 0 : begin;
-    steps[axis] = step;
+    // Of one element the step is of no account, and a large one times a stride would overflow.
+    steps[axis] = output[axis] > 1 ? step : 1;
   }
 };
 

@@ -30,8 +30,28 @@ TEST_F(SliceTest, ExtremePositions) {
   slice(host_, {1}, {INT64_MAX}, {0}, {1}).input({4}, x).expect({3}, {2, 3, 4}).expect_kernels({"tenon.slice.copy"});
   slice(host_, {0}, {INT64_MAX}, {0}, {INT64_MAX}).input({4}, x).expect({1}, {1}).expect_kernels({"tenon.slice.copy"});
   slice(host_, {3}, {INT64_MIN}, {0}, {INT64_MIN}).input({4}, x).expect({1}, {4}).expect_kernels({"tenon.slice.copy"});
-  slice(host_, {0}, {5}, {0}, {-1}).input({0}, std::vector<float>{}).expect({0}, {});
-  slice(host_, {2}, {1}, {0}, {1}).input({4}, x).expect({0}, {});
+  slice(host_, {INT64_MAX}, {INT64_MIN}, {0}, {-1})
+      .input({4}, x)
+      .expect({4}, {4, 3, 2, 1})
+      .expect_kernels({"tenon.slice.copy"});
+  slice(host_, {INT64_MIN}, {INT64_MAX}, {0}, {1}).input({4}, x).expect({4}, {1, 2, 3, 4}).expect_kernels();
+  slice(host_, {INT64_MIN}, {INT64_MAX}, {0}, {-1}).input({4}, x).expect({0}, {}).expect_kernels();
+  slice(host_, {0}, {5}, {0}, {-1}).input({0}, std::vector<float>{}).expect({0}, {}).expect_kernels();
+  slice(host_, {-1}, {INT64_MIN}, {0}, {-1}).input({0}, std::vector<float>{}).expect({0}, {}).expect_kernels();
+  slice(host_, {2}, {1}, {0}, {1}).input({4}, x).expect({0}, {}).expect_kernels();
+}
+
+// A step beyond the axis takes one element; times the stride of the axis it would overflow.
+TEST_F(SliceTest, ExtremeSteps) {
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  slice(host_, {1}, {INT64_MAX}, {0}, {INT64_MAX})
+      .input({2, 3}, x)
+      .expect({1, 3}, {4, 5, 6})
+      .expect_kernels({"tenon.slice.copy"});
+  slice(host_, {1, -1}, {INT64_MIN, INT64_MIN}, {0, 1}, {INT64_MIN, -1})
+      .input({2, 3}, x)
+      .expect({1, 3}, {6, 5, 4})
+      .expect_kernels({"tenon.slice.copy"});
 }
 
 TEST_F(SliceTest, SeveralAxes) {

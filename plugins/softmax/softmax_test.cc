@@ -32,9 +32,25 @@ TEST_F(SoftmaxTest, Values) {
   const double sum = 1 + std::exp(1.0) + std::exp(2.0);
   softmax(0).input({3}, {0, 1, 2}).expect({3}, {1 / sum, std::exp(1.0) / sum, std::exp(2.0) / sum});
   softmax(-1).input({1, 2, 1, 2}, std::vector<float>(4)).expect({1, 2, 1, 2}, std::vector<double>(4, 0.5));
-  softmax(-2).input({1, 1023}, std::vector<float>(1023)).expect({1, 1023}, std::vector<double>(1023, 1.0));
   softmax(1).input({1, 2, 2}, {0, 0, std::log(3.0f), 0}).expect({1, 2, 2}, {0.25, 0.5, 0.75, 0.5});
   softmax(-1).input({2}, {1000, 1000}).expect({2}, {0.5, 0.5});
+}
+
+// An axis is one axis, not all from there on (which older versions of ONNX mean: 0.25 in the first line).
+TEST_F(SoftmaxTest, ZerosGiveEqualSharesOfOneAxis) {
+  const std::vector<float> four(4), many(24), row(1023);
+  softmax(1).input({1, 2, 1, 2}, four).expect({1, 2, 1, 2}, std::vector<double>(4, 0.5)).expect_kernels(kernels(false));
+  softmax(2).input({1, 2, 1, 2}, four).expect({1, 2, 1, 2}, std::vector<double>(4, 1)).expect_kernels(kernels(false));
+  OpTester(host_, "tenon.softmax/1")  // the default axis is the last
+      .input({1, 2, 1, 2}, four)
+      .expect({1, 2, 1, 2}, std::vector<double>(4, 0.5))
+      .expect_kernels(kernels(true));
+  OpTester(host_, "tenon.softmax/1")
+      .input({2, 3, 4}, many)
+      .expect({2, 3, 4}, std::vector<double>(24, 0.25))
+      .expect_kernels(kernels(true));
+  softmax(1).input({2, 3, 4}, many).expect({2, 3, 4}, std::vector<double>(24, 1.0 / 3)).expect_kernels(kernels(false));
+  softmax(-2).input({1, 1023}, row).expect({1, 1023}, std::vector<double>(1023, 1.0)).expect_kernels(kernels(false));
 }
 
 TEST_F(SoftmaxTest, KernelsAgree) {
@@ -45,7 +61,11 @@ TEST_F(SoftmaxTest, KernelsAgree) {
   }
 }
 
-TEST_F(SoftmaxTest, BadAxis) { softmax(2).random_input({2, 3}).expect_invalid({"axis", "-2 to 1", "2"}); }
+TEST_F(SoftmaxTest, BadAxis) {
+  softmax(2).random_input({2, 3}).expect_invalid({"axis", "-2 to 1", "2"});
+  softmax(INT64_MIN).random_input({2, 3}).expect_invalid({"axis", "-2 to 1"});
+  softmax(INT64_MAX).random_input({2, 3}).expect_invalid({"axis", "-2 to 1"});
+}
 
 }  // namespace
 }  // namespace tenon::testing

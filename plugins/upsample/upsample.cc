@@ -2,6 +2,7 @@
 #include <tenon/sdk/plugin.hpp>
 
 #include "kernels/cpu/upsample.h"
+#include "plugins/common/checked.h"
 #include "plugins/common/layout.h"
 #include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
@@ -13,7 +14,9 @@ void upsample_infer(const Infer& question) {
   const Tensor x = question.input(0, 4);
   const List<int64_t> factors = question.attrs().i64s("factors", 2, 1);
   if (!is_floating(x.dtype())) throw Invalid(text("input x: expected a floating dtype, found ", dtype_name(x.dtype())));
-  question.output(0, x.dtype(), {x.dim(0), x.dim(1), x.dim(2) * factors[0], x.dim(3) * factors[1]});
+  question.output(0, x.dtype(),
+                  {x.dim(0), x.dim(1), checked_product(x.dim(2), factors[0], "height of the output"),
+                   checked_product(x.dim(3), factors[1], "width of the output")});
 }
 
 void upsample_reference(const Reference& call) {

@@ -37,6 +37,10 @@ TEST_F(UpsampleTest, Errors) {
       .attr("factors", std::vector<int64_t>{2, 2})
       .random_input({2, 2})
       .expect_invalid({"rank 4"});
+  OpTester(host_, "tenon.upsample/1")
+      .attr("factors", std::vector<int64_t>{1, INT64_MAX})
+      .random_input({1, 1, 2, 2})
+      .expect_invalid({"width", "64 bits"});
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "plugins/common/detection_head.h"
 #include "plugins/common/parallel.h"
-#include "plugins/common/tolerance.h"
 
 namespace tenon::plugins {
 namespace {
@@ -64,23 +63,15 @@ class YoloKernel final : public IPlugin {
 
 TENON_PLUGIN(
     "tenon.yolo", "1", "Apache-2.0",
-    tenon::op("tenon.yolo/1")
+    tenon::plugins::detection_op("tenon.yolo/1")
         .doc("Activations of Darknet's [yolo] head (YOLOv3): logistic on x, y, objectness and classes, w and h "
              "untouched; then x and y become v * scale_x_y - (scale_x_y - 1) / 2. Boxes are decoded by whoever "
              "reads the output")
-        .attr_i64("anchors", "boxes a cell")
-        .required()
-        .range("[1,)")
-        .attr_i64("classes")
-        .required()
-        .range("[1,)")
         .attr_f64("scale_x_y", "lets centres reach the borders of their cell")
         .default_value("1")
         .input("x", "[N,anchors*(5+classes),H,W] of f32")
-        .output("y", "as x")
         .infer([](const tenon::Infer& q) { tenon::plugins::yolo_head(q.attrs()).infer(q); })
-        .reference(tenon::plugins::yolo_reference)
-        .tolerance([](const tenon::Attrs&, int32_t dtype) { return tenon::plugins::pointwise_tolerance(dtype); }),
+        .reference(tenon::plugins::yolo_reference),
     tenon::kernel<tenon::plugins::YoloKernel>("tenon.yolo/1", "tenon.yolo.vector.f32")
         .combo({tenon::f32_row()}, {tenon::f32_row()})
         .deterministic())

@@ -39,6 +39,7 @@ TEST_F(YoloTest, Grids) {
 
 TEST_F(YoloTest, WrongChannels) {
   yolo(host_, 3, 80, 1).random_input({1, 256, 2, 2}).expect_invalid({"255", "[1,256,2,2]"});
+  yolo(host_, (int64_t{1} << 61) + 1, 3, 1).random_input({1, 8, 2, 2}).expect_invalid({"channels", "64 bits"});
 }
 
 }  // namespace

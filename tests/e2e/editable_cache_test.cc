@@ -351,6 +351,48 @@ TEST_F(EditableCache, AMissingEntryFailsAFrozenBuild) {
   }
 }
 
+// Another engine crashed on files that were written halfway or appended twice.
+TEST_F(EditableCache, ABuildRepairsADamagedFile) {
+  const TempDir dir;
+  const std::string path = dir.path() / "cache.yaml";
+  const std::string good = first_cache_->serialize().value();
+  const std::size_t choice = good.find("- {choice: "), middle = choice + 40;
+  const auto with = [&](const std::string& bytes) { return std::string(good).insert(middle, bytes); };
+  std::string byte = good;
+  byte[middle] = '\xFF';
+  const std::pair<const char*, std::string> cases[] = {{"cut", good.substr(0, middle)},
+                                                       {"twice", good.substr(0, good.size() - 1) + good},
+                                                       {"torn, then twice", good.substr(0, middle) + good},
+                                                       {"0xFF", byte},
+                                                       {"UTF-8", with("\xED\xA0\x80")},
+                                                       {"zero bytes", with(std::string(16, '\0'))},
+                                                       {"empty", ""}};
+  for (const auto& [name, text] : cases) {
+    SCOPED_TRACE(name);
+    write_text(path, text);
+    const auto strict = TimingCache::load(*library_, path, true);
+    EXPECT_EQ(strict.ok(), text.empty());
+    if (!strict.ok()) {
+      EXPECT_NE(strict.status().message().find(path + ", line "), std::string::npos) << strict.status().message();
+    }
+    const auto cache = TimingCache::load(*library_, path);
+    ASSERT_TRUE(cache.ok()) << cache.status().message();
+    std::size_t hits = 0;
+    for (const char* layer : {"matMul1", "matMul2", "softmax"}) hits += describe(*cache, layer)["choices"].size();
+    const auto built = build(*cache, false);
+    ASSERT_TRUE(built.ok()) << built.status().message();
+    EXPECT_EQ(built->report["cache"]["hits"], hits);
+    EXPECT_EQ(built->report["cache"]["misses"], 3 - hits);
+    expect_correct(*built);
+    ASSERT_TRUE(cache->save(path).ok());
+    const auto repaired = TimingCache::load(*library_, path, true);
+    ASSERT_TRUE(repaired.ok()) << repaired.status().message();
+    const auto again = build(*repaired, true);
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    EXPECT_TRUE(again->bytes == built->bytes);
+  }
+}
+
 TEST_F(EditableCache, AnImpossibleTacticFailsNamingTheValidOnes) {
   const auto tables = parse_log(first_log_);
   for (const bool frozen : {false, true}) {

@@ -271,6 +271,7 @@ TEST(EngineWithoutItsPlugins, OneErrorListsAllOfThem) {
       const bool listed = message.find(id) != std::string::npos;
       EXPECT_EQ(listed, loaded.count(plugin) == 0) << id << ": " << message;
       if (!listed) continue;
+      EXPECT_NE(message.find(id + " version 1"), std::string::npos) << message;
       EXPECT_NE(message.find(std::string(plugin) + ".tnp.so"), std::string::npos) << message;
       EXPECT_NE(message.find("0x"), std::string::npos) << message;
     }
