@@ -18,7 +18,7 @@ import sys
 import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TEST_LABELS = {"plugins", "kernels", "gpu"}
+TEST_LABELS = {"plugins", "kernels", "cuda"}
 MODEL_FOLDERS = ["configs", "models"]
 LIMIT = 48 << 20  # bytes of the archive
 

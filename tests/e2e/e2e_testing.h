@@ -41,6 +41,12 @@ inline fs::path build_dir() {
 
 inline std::string program(const char* name) { return (build_dir() / "bin" / name).string(); }
 
+/// Where engines run: $TENON_TEST_DEVICE, or the CPU.
+inline std::string test_device() {
+  const char* device = std::getenv("TENON_TEST_DEVICE");
+  return device != nullptr && *device != '\0' ? device : "cpu";
+}
+
 /// A library of tests/install/matmul_plugin: "plain", "wrong" or "crash".
 inline std::string matmul_plugin(const std::string& variant) {
   return (build_dir() / "tests/plugins" / ("acme_matmul_" + variant + ".tnp.so")).string();

@@ -154,6 +154,7 @@ Result<Prepared> prepare(const std::string& model) {
   TENON_ASSIGN(const auto settings, pipeline::settings_of(config));
   request.metadata["pipeline"] = pipeline::settings_text(settings);
   request.timing_cache = shared_dir().path() / "cache.yaml";
+  request.device = test_device();
   std::set<std::string> raw;
   for (const Case& c : cases_of(model)) {
     for (const auto& [name, tensor] : c.golden["outputs"].items()) {
@@ -162,7 +163,7 @@ Result<Prepared> prepare(const std::string& model) {
   }
   request.mark_outputs.assign(raw.begin(), raw.end());
   TENON_ASSIGN(const BuiltEngine built, pipeline::build_engine(library, request, nullptr));
-  TENON_ASSIGN(const Engine engine, Runtime(library, "cpu").create(built.data(), built.size()));
+  TENON_ASSIGN(const Engine engine, Runtime(library, test_device()).create(built.data(), built.size()));
   return Prepared{library, request, config.postprocess.labels, engine};
 }
 
