@@ -74,7 +74,7 @@ TEST_F(MatmulTest, KernelsAgree) {
           }
           if (!tb) names.push_back("tenon.matmul.direct.f32");
           tester.expect_kernels(kernels(names));
-          EXPECT_GE(tester.tactics_run().size(), 3u) << "several tactics to choose from";
+          EXPECT_GE(tester.tactics_run().size(), onednn_ ? 3u : 2u) << "several tactics to choose from";
         }
       }
     }
