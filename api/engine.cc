@@ -29,7 +29,8 @@ Result<EngineOptions> engine_options(TnLibrary* library, const char* device, int
 
 TnEngine* wrap(TnLibrary* library, std::shared_ptr<Engine> engine, const tenon::DeviceInfo& device) {
   return new TnEngine{library->state, std::move(engine),
-                      fmt::format("cpu ({}, {} threads)", device.name, device.threads)};
+                      device.on_host() ? fmt::format("cpu ({}, {} threads)", device.name, device.threads)
+                                       : fmt::format("cuda:{} ({})", device.ordinal, device.name)};
 }
 
 Status describe(const std::vector<IoInfo>& tensors, const std::vector<tenon::PlanIo>& names, const char* what,
@@ -157,6 +158,41 @@ TnStatus tn_engine_inspect(const TnEngine* engine, int32_t layer, const char* fo
   });
 }
 
+TnStatus tn_engine_allocate(TnEngine* engine, uint64_t bytes, void** out) {
+  return guarded([&]() -> Status {
+    TENON_RETURN_IF_ERROR(need(engine, "engine"));
+    TENON_RETURN_IF_ERROR(need(out, "out"));
+    TENON_ASSIGN(*out, engine->engine->device().allocate(bytes));
+    return {};
+  });
+}
+
+void tn_engine_free(TnEngine* engine, void* memory) {
+  if (engine != nullptr) engine->engine->device().free(memory);
+}
+
+TnStatus tn_engine_upload(TnEngine* engine, void* device, const void* host, uint64_t bytes) {
+  return guarded([&]() -> Status {
+    TENON_RETURN_IF_ERROR(need(engine, "engine"));
+    TENON_RETURN_IF_ERROR(need(device, "device"));
+    TENON_RETURN_IF_ERROR(need(host, "host"));
+    TENON_ASSIGN(const auto stream, engine->engine->device().create_stream());
+    TENON_RETURN_IF_ERROR(engine->engine->device().copy_to_device(device, host, bytes, *stream));
+    return stream->synchronize();
+  });
+}
+
+TnStatus tn_engine_download(TnEngine* engine, void* host, const void* device, uint64_t bytes) {
+  return guarded([&]() -> Status {
+    TENON_RETURN_IF_ERROR(need(engine, "engine"));
+    TENON_RETURN_IF_ERROR(need(host, "host"));
+    TENON_RETURN_IF_ERROR(need(device, "device"));
+    TENON_ASSIGN(const auto stream, engine->engine->device().create_stream());
+    TENON_RETURN_IF_ERROR(engine->engine->device().copy_to_host(host, device, bytes, *stream));
+    return stream->synchronize();
+  });
+}
+
 TnStatus tn_context_create(TnEngine* engine, int32_t own_scratch, TnContext** out) {
   return guarded([&]() -> Status {
     TENON_RETURN_IF_ERROR(need(engine, "engine"));
@@ -191,6 +227,13 @@ TnStatus tn_context_set_recorder(TnContext* context, TnErrorFn record_error, voi
     context->context->set_recorder(recorder != nullptr ? recorder.get() : context->library->recorder.get());
     context->recorder = std::move(recorder);
     return {};
+  });
+}
+
+TnStatus tn_context_use_graph(TnContext* context, int32_t use) {
+  return guarded([&]() -> Status {
+    TENON_RETURN_IF_ERROR(need(context, "context"));
+    return context->context->use_graph(use != 0);
   });
 }
 

@@ -222,6 +222,9 @@ Status ExecutionContext::set_scratch(void* memory, std::uint64_t bytes) {
   const InUse in_use(&impl_->busy);
   Status status = in_use.status();
   const std::uint64_t needed = impl_->engine->scratch_bytes;
+  if (status.ok() && memory != nullptr && !impl_->device().reaches(memory)) {
+    status = {Code::kInvalid, "the scratch memory is not memory of " + impl_->device().info().name};
+  }
   if (status.ok() && bytes < needed) {
     status = {Code::kInvalid, fmt::format("the scratch memory has {} bytes, this engine needs {}; give as many as "
                                           "scratch_bytes() says",
@@ -236,6 +239,15 @@ Status ExecutionContext::set_scratch(void* memory, std::uint64_t bytes) {
   if (!status.ok()) return impl_->report(std::move(status));
   impl_->bind_scratch(memory);
   impl_->own_scratch = DeviceBuffer();
+  return {};
+}
+
+Status ExecutionContext::use_graph(bool use) {
+  const InUse in_use(&impl_->busy);
+  if (!in_use.status().ok()) return impl_->report(in_use.status());
+  impl_->recordable = false;
+  if (use && !impl_->device().info().on_host()) impl_->decide_recording();
+  impl_->recorded = impl_->recorded && impl_->recordable;
   return {};
 }
 

@@ -268,6 +268,8 @@ std::vector<IoInfo> Engine::outputs() const {
   return result;
 }
 
+Device& Engine::device() const { return *impl_->options.device; }
+
 std::uint64_t Engine::scratch_bytes() const { return impl_->scratch_bytes; }
 
 }  // namespace tenon

@@ -53,6 +53,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const Plan& plan() const;
   std::vector<IoInfo> inputs() const;
   std::vector<IoInfo> outputs() const;
+  Device& device() const;
   /// Bytes of scratch memory that a context needs: activations and workspace.
   std::uint64_t scratch_bytes() const;
 
@@ -81,6 +82,8 @@ class ExecutionContext {
   /// Caller-provided scratch of at least scratch_bytes(), 256-aligned; several contexts that never run at once may
   /// share.
   Status set_scratch(void* memory, std::uint64_t bytes);
+  /// Whether runs on a GPU are recorded and launched as a whole. True at first, where every kernel allows it.
+  Status use_graph(bool use);
   /// This context's own recorder; the engine's is no longer used by it.
   void set_recorder(ErrorRecorder* recorder);
 

@@ -3,6 +3,7 @@
 #ifndef TENON_RUNTIME_HPP
 #define TENON_RUNTIME_HPP
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,18 @@ class Engine {
   }
   std::uint64_t scratch_bytes() const { return tn_engine_scratch_bytes(get()); }
   std::string device() const { return tn_engine_device(get()); }
+  /// Memory of the engine's device, freed with the last copy of the pointer.
+  Result<std::shared_ptr<void>> allocate(std::uint64_t bytes) const {
+    void* memory = nullptr;
+    TENON_RETURN_IF_ERROR(detail::check(tn_engine_allocate(get(), bytes, &memory)));
+    return std::shared_ptr<void>(memory, [owner = *this](void* p) { tn_engine_free(owner.get(), p); });
+  }
+  Status upload(void* device, const void* host, std::uint64_t bytes) const {
+    return detail::check(tn_engine_upload(get(), device, host, bytes));
+  }
+  Status download(void* host, const void* device, std::uint64_t bytes) const {
+    return detail::check(tn_engine_download(get(), host, device, bytes));
+  }
   TnEngine* get() const { return handle_.get(); }
 
  private:
@@ -114,6 +127,8 @@ class ExecutionContext {
   Status set_scratch(void* memory, std::uint64_t bytes) {
     return detail::check(tn_context_set_scratch(get(), memory, bytes));
   }
+  /// Whether runs on a GPU are replayed as one CUDA graph; true at first.
+  Status use_graph(bool use) { return detail::check(tn_context_use_graph(get(), use ? 1 : 0)); }
   Status enqueue(void* stream = nullptr) { return detail::check(tn_context_enqueue(get(), stream)); }
   Status execute() { return detail::check(tn_context_execute(get())); }
   /// JSON: [{name, ms}].

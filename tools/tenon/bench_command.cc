@@ -23,21 +23,22 @@ std::size_t bytes_of(const TensorInfo& info) {
   return bytes;
 }
 
-/// A context with memory of its own for all inputs and outputs. Inputs hold normal numbers.
+/// A context with memory of its own on the device for all inputs and outputs. Inputs hold normal numbers.
 struct Lane {
+  std::vector<std::shared_ptr<void>> memory;
   ExecutionContext context;
-  std::vector<std::vector<std::uint8_t>> memory;
 
-  explicit Lane(const Engine& engine) : context(check(ExecutionContext::create(engine))) {
+  Lane(const Engine& engine, bool use_graph) : context(check(ExecutionContext::create(engine))) {
+    check(context.use_graph(use_graph));
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     const auto bind = [&](const std::vector<TensorInfo>& tensors, bool fill) {
       for (const TensorInfo& info : tensors) {
-        memory.emplace_back(bytes_of(info));
-        float* values = reinterpret_cast<float*>(memory.back().data());
-        if (fill && info.dtype == TN_F32)
-          std::generate_n(values, memory.back().size() / 8, [&] { return normal(random); });
-        check(context.set_tensor(info.name, memory.back().data()));
+        std::vector<float> values(bytes_of(info) / sizeof(float));
+        if (fill && info.dtype == TN_F32) std::generate(values.begin(), values.end(), [&] { return normal(random); });
+        memory.push_back(check(engine.allocate(bytes_of(info))));
+        check(engine.upload(memory.back().get(), values.data(), bytes_of(info)));
+        check(context.set_tensor(info.name, memory.back().get()));
       }
     };
     bind(engine.inputs(), true);
@@ -87,7 +88,7 @@ struct Bench {
     const Library library = open_library(model.plugins, model.verbose);
     const Engine engine = open_engine(library, model);
     std::vector<std::unique_ptr<Lane>> lanes;
-    for (int i = 0; i < streams; ++i) lanes.push_back(std::make_unique<Lane>(engine));
+    for (int i = 0; i < streams; ++i) lanes.push_back(std::make_unique<Lane>(engine, !no_graph));
     std::vector<std::vector<double>> times(lanes.size());
     std::vector<std::string> failures(lanes.size());
     const Clock::time_point begin = Clock::now();

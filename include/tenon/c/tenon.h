@@ -195,6 +195,12 @@ TENON_API TnStatus tn_engine_describe_output(const TnEngine* engine, uint32_t in
 TENON_API TnStatus tn_engine_get_metadata(const TnEngine* engine, const char* key, const char** text);
 TENON_API uint64_t tn_engine_scratch_bytes(const TnEngine* engine);
 TENON_API const char* tn_engine_device(const TnEngine* engine); /* "cpu (AMD EPYC, 2 threads)" */
+/* Memory of the engine's device for tensors and scratch, 256-aligned, and copies between it and the host, which are done
+ * on return. A context takes any other memory too: on a GPU host memory is copied at each run, GPU memory is not. */
+TENON_API TnStatus tn_engine_allocate(TnEngine* engine, uint64_t bytes, void** out);
+TENON_API void tn_engine_free(TnEngine* engine, void* memory);
+TENON_API TnStatus tn_engine_upload(TnEngine* engine, void* device, const void* host, uint64_t bytes);
+TENON_API TnStatus tn_engine_download(TnEngine* engine, void* host, const void* device, uint64_t bytes);
 
 /* What an engine file says, without its plugins: format "json" or "oneline"; layer -1: all. */
 TENON_API TnStatus tn_inspect_file(const char* path, const char* format, TnText** out);
@@ -208,6 +214,8 @@ TENON_API TnStatus tn_context_set_tensor(TnContext* context, const char* name, v
 TENON_API TnStatus tn_context_set_scratch(TnContext* context, void* memory, uint64_t bytes);
 /* Failures of this context go here instead of to the library's recorder. NULL takes it back. */
 TENON_API TnStatus tn_context_set_recorder(TnContext* context, TnErrorFn record_error, void* error_context);
+/* Whether the launches of a run on a GPU are captured once and replayed as one CUDA graph; 1 at first. */
+TENON_API TnStatus tn_context_use_graph(TnContext* context, int32_t use);
 TENON_API TnStatus tn_context_enqueue(TnContext* context, void* stream);
 TENON_API TnStatus tn_context_execute(TnContext* context);
 /* JSON: [{name, ms}], one run, each layer timed. */
