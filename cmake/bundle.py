@@ -5,7 +5,7 @@
 
 Holds the programs, libtenon and the plugins as they are installed, the test programs that find everything through
 TENON_SOURCE_DIR and TENON_BUILD_DIR (those with a label of TEST_LABELS), their libraries except the C library's and
-CUDA's, the models and configurations, and run-tests.sh.
+CUDA's, the models and configurations, and run-gpu-tests.sh.
 """
 
 import json
@@ -18,7 +18,7 @@ import sys
 import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TEST_LABELS = {"plugins", "kernels", "cuda"}
+TEST_LABELS = {"cuda"}
 MODEL_FOLDERS = ["configs", "models"]
 LIMIT = 48 << 20  # bytes of the archive
 
@@ -29,9 +29,10 @@ NOT_BUNDLED = re.compile(
 )
 
 RUN_TESTS = """#!/bin/sh
-# Runs the bundled tests; prints the names of those that failed. Arguments: names of tests, or none for all.
+# Runs the bundled tests of the GPU; prints the names of those that failed. Arguments: names of tests, or none for all.
 cd "$(dirname "$0")" || exit 1
-export TENON_SOURCE_DIR="$PWD" TENON_BUILD_DIR="$PWD" LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export TENON_SOURCE_DIR="$PWD" TENON_BUILD_DIR="$PWD" TENON_PLUGIN_PATH="$PWD/lib/tenon/plugins"
+export LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 failed=""
 [ $# -gt 0 ] || set -- $(cat tests/list.txt)
 for test in "$@"; do
@@ -95,7 +96,7 @@ def main():
             shutil.copy2(os.path.realpath(path), bundle / "lib" / name)
             binaries.append(bundle / "lib" / name)
     subprocess.run(["strip", "--strip-unneeded", *binaries], check=True)
-    runner = bundle / "run-tests.sh"
+    runner = bundle / "run-gpu-tests.sh"
     runner.write_text(RUN_TESTS, encoding="utf-8")
     runner.chmod(0o755)
 
