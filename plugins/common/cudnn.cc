@@ -11,14 +11,19 @@ namespace {
 
 constexpr int64_t kMaxSuggestions = 64;  // of one heuristic; the good ones come first
 
+// The first cause in the library's log of an error, which has a line for each level of its calls, the innermost first.
+std::string first_cause(std::string log) {
+  const size_t reason = log.find("Reason: ");
+  log.erase(0, reason != std::string::npos ? reason + 8 : log.find_first_not_of(" \n"));
+  log.erase(std::min(log.size(), log.find('\n')));
+  return log;
+}
+
 std::string describe(cudnnStatus_t status, const std::string& doing) {
-  char reason[1024] = "";
-  cudnnGetLastErrorString(reason, sizeof reason);
-  std::string words = reason;
-  while (!words.empty() && static_cast<unsigned char>(words.back()) <= ' ') words.pop_back();
-  std::replace(words.begin(), words.end(), '\n', ' ');
-  return text("cuDNN: ", doing, ": ", cudnnGetErrorString(status), words.empty() ? "" : " (", words,
-              words.empty() ? "" : ")");
+  char log[2048] = "";
+  cudnnGetLastErrorString(log, sizeof log);
+  const std::string cause = first_cause(log);
+  return text("cuDNN: ", doing, ": ", cudnnGetErrorString(status), cause.empty() ? "" : text(" (", cause, ")"));
 }
 
 // Why the last creation of a handle on this thread failed: the host's call has no room for text of ours. No string,
@@ -50,6 +55,19 @@ int64_t take_number(std::string* rest) {
   rest->erase(0, static_cast<size_t>(end - rest->c_str()));
   return number;
 }
+
+// Lets the thread allocate memory and load code while a stream of its is being captured: engines do so at their first
+// launch, which may be the captured one. Neither becomes part of the capture.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+  ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // afterwards: the thread's own
+};
 
 CudnnConfig config_of(const CudnnDescriptor& suggestion) {
   CudnnConfig config;
@@ -309,6 +327,7 @@ void CudnnPlan::execute(cudnnHandle_t handle, const std::vector<CudnnBinding>& b
       .finalize();
   // cuDNN does not promise that threads may execute one plan at a time together, and contexts share the instance.
   const std::lock_guard<std::mutex> lock(mutex_);
+  const RelaxedCapture relaxed;
   check_cudnn(cudnnBackendExecute(handle, parts_->plan.raw(), pack.raw()), "launching");
 }
 

@@ -103,6 +103,8 @@ constexpr cudnnBackendAttributeType_t cudnn_attribute_type() {
     return CUDNN_TYPE_CONVOLUTION_MODE;
   } else if constexpr (std::is_same_v<T, cudnnPointwiseMode_t>) {
     return CUDNN_TYPE_POINTWISE_MODE;
+  } else if constexpr (std::is_same_v<T, cudnnNanPropagation_t>) {
+    return CUDNN_TYPE_NAN_PROPOGATION;
   } else if constexpr (std::is_same_v<T, cudnnBackendHeurMode_t>) {
     return CUDNN_TYPE_HEUR_MODE;
   } else if constexpr (std::is_same_v<T, cudnnBackendKnobType_t>) {

@@ -1,5 +1,6 @@
 // tenon.conv2d/1 through cuDNN's graph API: one tactic for each engine configuration.
-//   graph=fused;engine=..;knobs=..   convolution, bias and activation as one graph
+//   graph=fused;engine=..;knobs=..   convolution, bias and activation as one graph; a bias of 0 if there is none, since
+//                                    f32 engines know only the pattern with a bias
 //   graph=plain;engine=..;knobs=..   the convolution; then one pass of kernels/cuda for bias and activation, if any
 // Both are listed because few fused engines compute f32 without tf32. Weights stay [k][c][r][s] for row; for nhwc they
 // are kept as [k][r][s][c].
@@ -21,7 +22,7 @@ constexpr const char* kName = "tenon.conv2d.cudnn.f32";
 constexpr uint32_t kRevision = 1;
 
 // Bounds on the listing, which costs a finalised plan for each try: some engines compile device code there.
-constexpr int kMaxFused = 5, kMaxTactics = 10;
+constexpr int kMaxFused = 6, kMaxTactics = 10;
 constexpr int kMaxFusedTries = 10, kMaxTries = 25;
 
 // Tensors in row format may be the caller's, which are only promised to be aligned to their elements; those in nhwc are
@@ -40,7 +41,8 @@ std::vector<int64_t> strides_of(const std::vector<int64_t>& dims, cuda::Layout l
 // cuDNN's form of an activation. Declined where it has none with the same values.
 CudnnDescriptor activation_descriptor(const cuda::Epilogue& activation) {
   CudnnDescriptor result(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  result.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+  result.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
+      .set(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_PROPAGATE_NAN);
   const auto mode = [&](cudnnPointwiseMode_t value) { result.set(CUDNN_ATTR_POINTWISE_MODE, value); };
   const auto alpha = static_cast<double>(activation.alpha), beta = static_cast<double>(activation.beta);
   switch (activation.kind) {
@@ -135,9 +137,9 @@ std::shared_ptr<const CudnnGraph> ConvProblem::graph(cudnnHandle_t handle, bool 
     return graph->tensor(id, dims, strides_of(dims, layout), aligned, is_virtual);
   };
   const cudnnBackendDescriptor_t y = tensor(kIdY, y_dims, alignment, false);
-  const bool biases = fused && has_bias, activates = fused && has_activation();
+  const bool activates = fused && has_activation();
 
-  cudnnBackendDescriptor_t result = biases || activates ? tensor(kIdConvolved, y_dims, alignment, true) : y;
+  cudnnBackendDescriptor_t result = fused ? tensor(kIdConvolved, y_dims, alignment, true) : y;
   CudnnDescriptor convolve(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
   convolve.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, graph->keep(convolution()))
       .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, tensor(kIdX, {g.n, g.c, g.h, g.w}, alignment, false))
@@ -148,7 +150,7 @@ std::shared_ptr<const CudnnGraph> ConvProblem::graph(cudnnHandle_t handle, bool 
       .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0.0f);
   graph->operation(std::move(convolve));
 
-  if (biases) {
+  if (fused) {
     CudnnDescriptor add(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     add.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD).set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
     const cudnnBackendDescriptor_t biased = activates ? tensor(kIdBiased, y_dims, alignment, true) : y;
@@ -232,8 +234,8 @@ class ConvSearch {
   int tries_ = 0;
 };
 
-// Persistent memory: the packed weights, if they are; then, where bias and activation are a pass of their own, a factor
-// of 1 for each channel.
+// Persistent memory: the packed weights, if they are; then a constant for each channel, where one is missing: a bias of
+// 0 of the fused graph, or the factor of 1 of the pass that adds a bias.
 class ConvCudnn final : public IPlugin {
  public:
   explicit ConvCudnn(std::shared_ptr<CudnnPlanner> planner) : planner_(std::move(planner)) {}
@@ -249,13 +251,13 @@ class ConvCudnn final : public IPlugin {
     engine_ = CudnnConfig::parse(config.params());
     const cpu::Conv2dGeometry& g = problem_.g;
     if (problem_.packs()) {
-      ones_at_ = static_cast<uint64_t>(g.k * problem_.group_channels() * g.r * g.s) * sizeof(float);
-      ones_at_ = (ones_at_ + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
+      filler_at_ = static_cast<uint64_t>(g.k * problem_.group_channels() * g.r * g.s) * sizeof(float);
+      filler_at_ = (filler_at_ + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
     }
-    persistent_ = ones_at_ + (needs_ones() ? static_cast<uint64_t>(g.k) * sizeof(float) : 0);
+    persistent_ = filler_at_ + (needs_filler() ? static_cast<uint64_t>(g.k) * sizeof(float) : 0);
     if (persistent_ != 0) {
       PackKey key;
-      key.add(text(kName, ";", problem_.packs() ? "krsc" : "none", ";", needs_ones() ? g.k : 0));
+      key.add(text(kName, ";", problem_.packs() ? "krsc" : "none", ";", needs_filler() ? g.k : 0, ";", filler_value()));
       if (problem_.packs()) key.add(site.constant(kConvWeights));
       key.store(&keys_);
     }
@@ -272,8 +274,9 @@ class ConvCudnn final : public IPlugin {
     plan();
     auto* persistent = init.persistent<unsigned char>();
     weights_ = problem_.packs() ? persistent : init.device_constant<void>(kConvWeights);
-    bias_ = problem_.has_bias ? init.device_constant<float>(kConvBias) : nullptr;
-    ones_ = needs_ones() ? reinterpret_cast<const float*>(persistent + ones_at_) : nullptr;
+    const auto* filler = reinterpret_cast<const float*>(persistent + filler_at_);
+    bias_ = problem_.has_bias ? init.device_constant<float>(kConvBias) : filler;
+    ones_ = filler;
     if (init.filled()) return;
     const auto stream = static_cast<cudaStream_t>(init.raw().exec->stream);
     const cpu::Conv2dGeometry& g = problem_.g;
@@ -283,11 +286,11 @@ class ConvCudnn final : public IPlugin {
       check_cuda(
           cuda::transpose(4, dims, perm, sizeof(float), init.device_constant<float>(kConvWeights), persistent, stream));
     }
-    if (needs_ones()) {
-      const std::vector<float> ones(static_cast<size_t>(g.k), 1.0f);
-      check_cuda(cudaMemcpyAsync(persistent + ones_at_, ones.data(), ones.size() * sizeof(float),
+    if (needs_filler()) {
+      const std::vector<float> values(static_cast<size_t>(g.k), filler_value());
+      check_cuda(cudaMemcpyAsync(persistent + filler_at_, values.data(), values.size() * sizeof(float),
                                  cudaMemcpyHostToDevice, stream));
-      check_cuda(cudaStreamSynchronize(stream));  // `ones` ends here
+      check_cuda(cudaStreamSynchronize(stream));  // `values` ends here
     }
   }
 
@@ -296,7 +299,7 @@ class ConvCudnn final : public IPlugin {
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     void* y = outputs[0].data;
     std::vector<CudnnBinding> bindings{{kIdX, inputs[kConvX].data}, {kIdWeights, weights_}, {kIdY, y}};
-    if (fused_ && problem_.has_bias) bindings.push_back({kIdBias, bias_});
+    if (fused_) bindings.push_back({kIdBias, bias_});
     plan_->execute(cudnn_handle(exec), bindings, exec.workspace<void>());
     if (fused_) return;
     const cpu::Conv2dGeometry& g = problem_.g;
@@ -311,7 +314,8 @@ class ConvCudnn final : public IPlugin {
   }
 
  private:
-  bool needs_ones() const { return !fused_ && problem_.has_bias; }
+  bool needs_filler() const { return fused_ != problem_.has_bias; }
+  float filler_value() const { return fused_ ? 0.0f : 1.0f; }
 
   // Made when first asked for, since configure touches no device.
   const CudnnPlan& plan() const {
@@ -332,7 +336,7 @@ class ConvCudnn final : public IPlugin {
   CudnnConfig engine_;
   mutable std::unique_ptr<CudnnPlan> plan_;
   Sizes keys_;
-  uint64_t ones_at_ = 0;
+  uint64_t filler_at_ = 0;
   uint64_t persistent_ = 0;
   const void* weights_ = nullptr;
   const float* bias_ = nullptr;
