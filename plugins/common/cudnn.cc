@@ -4,7 +4,7 @@
 
 #include <tenon/plugin/ext/cuda.h>
 #include <cstdio>
-#include <cstdlib>
+#include <sstream>
 
 namespace tenon::plugins {
 namespace {
@@ -46,15 +46,6 @@ TnStatus TN_CALL create_handle(void* stream, void** object) {
 }
 
 void TN_CALL destroy_handle(void* object) { cudnnDestroy(static_cast<cudnnHandle_t>(object)); }
-
-// Reads "12" from the front of *rest.
-int64_t take_number(std::string* rest) {
-  char* end = nullptr;
-  const long long number = std::strtoll(rest->c_str(), &end, 10);
-  if (end == rest->c_str()) throw Declined(text("no such tactic: expected a number at '", *rest, "'"));
-  rest->erase(0, static_cast<size_t>(end - rest->c_str()));
-  return number;
-}
 
 // Lets the thread allocate memory and load code while a stream of its is being captured: engines do so at their first
 // launch, which may be the captured one. Neither becomes part of the capture.
@@ -193,19 +184,15 @@ std::string CudnnConfig::text() const {
 CudnnConfig CudnnConfig::parse(const Params& params) {
   CudnnConfig config;
   config.engine = params.i64("engine");
-  std::string rest = params.str("knobs");
-  while (!rest.empty()) {
-    const int64_t knob = take_number(&rest);
-    if (rest.empty() || rest[0] != ':') {
-      throw Declined(sdk::text("no such tactic: expected ':' after knob ", knob, " in '", params.text(), "'"));
-    }
-    rest.erase(0, 1);
-    config.knobs.emplace_back(knob, take_number(&rest));
-    if (rest.empty()) break;
-    if (rest[0] != ',' || rest.size() == 1) {
-      throw Declined(sdk::text("no such tactic: expected knobs with ',' between them in '", params.text(), "'"));
-    }
-    rest.erase(0, 1);
+  std::istringstream choices(params.str("knobs"));
+  std::pair<int64_t, int64_t> choice;
+  for (char between = ':'; choices >> choice.first >> between >> choice.second;) {
+    config.knobs.push_back(choice);
+    if (!(choices >> between)) break;
+  }
+  const std::string given = sdk::text("engine=", params.str("engine"), ";knobs=", params.str("knobs"));
+  if (config.text() != given) {
+    throw Declined(sdk::text("no such tactic: expected 'engine=14;knobs=2:10,13:1' or the like, found '", given, "'"));
   }
   return config;
 }
