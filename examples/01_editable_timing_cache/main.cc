@@ -1,10 +1,13 @@
 // Choosing a tactic by hand: builds MatMul -> Softmax -> MatMul, writes another tactic for the first MatMul into the
 // timing cache, builds again without measuring anything, and proves that nothing else changed.
 //
-//   editable_timing_cache [--log FILE]     the builds' verbose log goes to FILE, or to stderr
+//   editable_timing_cache [--device DEVICE] [--engine FILE] [--log FILE]
+//     DEVICE: cpu (default), cuda, auto. The last engine is kept in FILE. The builds' verbose log goes to FILE, or to
+//     stderr.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -92,10 +95,10 @@ struct Built {
   Matrix output;
 };
 
-Result<Built> build_and_run(const tenon::Library& library, const tenon::Network& network, TimingCache& cache,
-                            Matrix input) {
+Result<Built> build_and_run(const tenon::Library& library, const std::string& device, const tenon::Network& network,
+                            TimingCache& cache, Matrix input) {
   TENON_ASSIGN(tenon::BuilderConfig config, tenon::BuilderConfig::create());
-  TENON_RETURN_IF_ERROR(config.set("device", "cpu"));
+  TENON_RETURN_IF_ERROR(config.set("device", device));
   TENON_RETURN_IF_ERROR(config.set("editable_timing_cache", "1"));
   TENON_RETURN_IF_ERROR(config.set("verbosity", "detailed"));  // tactic names go into the engine
   TENON_RETURN_IF_ERROR(config.set_cache(cache));
@@ -104,7 +107,7 @@ Result<Built> build_and_run(const tenon::Library& library, const tenon::Network&
   result.bytes = built.bytes();
   result.measured = json::parse(built.report())["cache"]["measured"];
 
-  TENON_ASSIGN(const tenon::Engine engine, tenon::Runtime(library, "cpu").create(built.data(), built.size()));
+  TENON_ASSIGN(const tenon::Engine engine, tenon::Runtime(library, device).create(built.data(), built.size()));
   const tenon::EngineInspector inspector(engine);
   for (std::uint32_t n = 0; n < inspector.num_layers(); ++n) {
     TENON_ASSIGN(const std::string text, inspector.layer(n, "json"));
@@ -196,24 +199,35 @@ Status check(const Built& first, const Built& second, const std::string& tactic,
   return {};
 }
 
-Status run(std::FILE* log) {
+struct Options {
+  std::string device = "cpu";
+  std::string engine;
+  std::FILE* log = stderr;
+};
+
+Status run(const Options& given) {
   tenon::LibraryOptions options;
   options.log_threshold = TN_LOG_VERBOSE;
-  options.log = [log](int, const std::string& message) { std::fprintf(log, "%s\n", message.c_str()); };
+  options.log = [log = given.log](int, const std::string& message) { std::fprintf(log, "%s\n", message.c_str()); };
   TENON_ASSIGN(tenon::Library library, tenon::Library::create(options));
   TENON_RETURN_IF_ERROR(library.discover().status());
 
   const Problem problem;
   TENON_ASSIGN(const tenon::Network network, make_network(library, problem));
-  TENON_ASSIGN(TimingCache cache, TimingCache::create(library));
-  TENON_ASSIGN(const Built first, build_and_run(library, network, cache, problem.input));
+  TENON_ASSIGN(TimingCache cache, TimingCache::create(library, "", 0, given.device));
+  TENON_ASSIGN(const Built first, build_and_run(library, given.device, network, cache, problem.input));
 
   TENON_ASSIGN(const std::string tactic, choose_another_tactic(cache));
   // What another process would do: the cache travels as bytes.
   TENON_ASSIGN(const std::string bytes, cache.serialize());
-  TENON_ASSIGN(TimingCache edited, TimingCache::create(library, bytes));
-  TENON_ASSIGN(const Built second, build_and_run(library, network, edited, problem.input));
+  TENON_ASSIGN(TimingCache edited, TimingCache::create(library, bytes, 0, given.device));
+  TENON_ASSIGN(const Built second, build_and_run(library, given.device, network, edited, problem.input));
 
+  if (!given.engine.empty()) {
+    std::ofstream file(given.engine, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(second.bytes.data()), static_cast<std::streamsize>(second.bytes.size()));
+    TENON_RETURN_IF_ERROR(expect(file.good(), "the engine could be written to " + given.engine));
+  }
   print_layers("first", first.layers);
   print_layers("second", second.layers);
   return check(first, second, tactic, plain_result(problem));
@@ -222,19 +236,23 @@ Status run(std::FILE* log) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::FILE* log = stderr;
-  if (argc == 3 && std::string(argv[1]) == "--log") {
-    log = std::fopen(argv[2], "w");
-  } else if (argc != 1) {
-    std::fprintf(stderr, "usage: editable_timing_cache [--log FILE]\n");
-    return 2;
+  Options options;
+  for (int n = 1; n < argc; n += 2) {
+    const std::string option = argv[n];
+    if (n + 1 == argc || (option != "--device" && option != "--engine" && option != "--log")) {
+      std::fprintf(stderr, "usage: editable_timing_cache [--device DEVICE] [--engine FILE] [--log FILE]\n");
+      return 2;
+    }
+    if (option == "--device") options.device = argv[n + 1];
+    if (option == "--engine") options.engine = argv[n + 1];
+    if (option == "--log") options.log = std::fopen(argv[n + 1], "w");
+    if (options.log == nullptr) {
+      std::perror(argv[n + 1]);
+      return 1;
+    }
   }
-  if (log == nullptr) {
-    std::perror(argv[2]);
-    return 1;
-  }
-  const Status status = run(log);
-  if (log != stderr) std::fclose(log);
+  const Status status = run(options);
+  if (options.log != stderr) std::fclose(options.log);
   if (!status.ok()) std::fprintf(stderr, "editable_timing_cache: %s\n", status.message().c_str());
   return status.ok() ? 0 : 1;
 }

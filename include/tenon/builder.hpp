@@ -20,18 +20,19 @@ class TimingCache {
   using Value = TnCacheValue;
 
   /// From serialize's bytes, or empty.
-  static Result<TimingCache> create(const Library& library, const std::string& bytes = "", int threads = 0) {
+  static Result<TimingCache> create(const Library& library, const std::string& bytes = "", int threads = 0,
+                                    const std::string& device = "auto") {
     TnTimingCache* handle = nullptr;
     TENON_RETURN_IF_ERROR(
-        detail::check(tn_cache_create(library.get(), "cpu", threads, bytes.data(), bytes.size(), &handle)));
+        detail::check(tn_cache_create(library.get(), device.c_str(), threads, bytes.data(), bytes.size(), &handle)));
     return TimingCache(library, handle);
   }
   /// From a file; a missing one gives an empty cache. `strict`: damage is an error.
-  static Result<TimingCache> load(const Library& library, const std::string& path, bool strict = false,
-                                  int threads = 0) {
+  static Result<TimingCache> load(const Library& library, const std::string& path, bool strict = false, int threads = 0,
+                                  const std::string& device = "auto") {
     TnTimingCache* handle = nullptr;
     TENON_RETURN_IF_ERROR(
-        detail::check(tn_cache_load(library.get(), "cpu", threads, path.c_str(), strict ? 1 : 0, &handle)));
+        detail::check(tn_cache_load(library.get(), device.c_str(), threads, path.c_str(), strict ? 1 : 0, &handle)));
     return TimingCache(library, handle);
   }
   Status save(const std::string& path) const { return detail::check(tn_cache_save(get(), path.c_str())); }

@@ -120,7 +120,7 @@ typedef struct TnCacheValue { /* frozen */
   uint32_t reserved;
 } TnCacheValue;
 
-/* From serialized bytes, or empty (size 0). `device` as for the builder ("cpu"). */
+/* From serialized bytes, or empty (size 0). `device` as for the builder; NULL: "auto". */
 TENON_API TnStatus tn_cache_create(TnLibrary* library, const char* device, int32_t threads, const void* bytes,
                                    size_t size, TnTimingCache** out);
 TENON_API TnStatus tn_cache_load(TnLibrary* library, const char* device, int32_t threads, const char* path,
