@@ -128,6 +128,8 @@ class Config {
   Params params() const { return Params(config_->tactic->params ? config_->tactic->params : ""); }
   const void* blob() const { return config_->tactic->blob; }
   uint32_t blob_size() const { return config_->tactic->blob_size; }
+  /// The workspace that the tactic was listed with.
+  uint64_t workspace() const { return config_->tactic->workspace; }
   /// Revision of the kernel when the choice was recorded.
   uint32_t revision() const { return config_->revision; }
   const TnHost* host() const { return host_; }
