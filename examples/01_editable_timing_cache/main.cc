@@ -2,7 +2,7 @@
 // timing cache, builds again without measuring anything, and proves that nothing else changed.
 //
 //   editable_timing_cache [--device DEVICE] [--engine FILE] [--log FILE]
-//     DEVICE: cpu (default), cuda, auto. The last engine is kept in FILE. The builds' verbose log goes to FILE, or to
+//     DEVICE: cpu (default), cuda, auto. The first engine is kept in FILE. The builds' verbose log goes to FILE, or to
 //     stderr.
 #include <cmath>
 #include <cstdio>
@@ -225,7 +225,7 @@ Status run(const Options& given) {
 
   if (!given.engine.empty()) {
     std::ofstream file(given.engine, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(second.bytes.data()), static_cast<std::streamsize>(second.bytes.size()));
+    file.write(first.bytes.data(), static_cast<std::streamsize>(first.bytes.size()));
     TENON_RETURN_IF_ERROR(expect(file.good(), "the engine could be written to " + given.engine));
   }
   print_layers("first", first.layers);

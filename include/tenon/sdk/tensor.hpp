@@ -31,8 +31,12 @@ struct Dims : TnDims {
     d[rank++] = size;
   }
   /// Product of the axes [first, last); 1 if there are none.
+  /// 0 if any of them is, however large the others are.
   int64_t product(int first, int last) const {
     int64_t product = 1;
+    for (int axis = first; axis < last; ++axis) {
+      if (d[axis] == 0) return 0;
+    }
     for (int axis = first; axis < last; ++axis) product *= d[axis];
     return product;
   }

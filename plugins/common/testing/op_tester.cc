@@ -180,8 +180,9 @@ bool OpTester::infer(HostArray* output) {
 bool OpTester::evaluate(HostArray* output, const TnBox& box) {
   std::vector<TnTensor> tensors;
   for (const HostArray& array : inputs_) tensors.push_back(array.tensor());
-  int64_t elements = 1;
-  for (int axis = 0; axis < output->dims.rank; ++axis) elements *= box.size[axis];
+  Dims asked = output->dims;
+  for (int axis = 0; axis < asked.rank; ++axis) asked[axis] = box.size[axis];
+  const int64_t elements = asked.elements();
   output->bytes.assign(static_cast<size_t>(elements * dtype_size(output->dtype)), '\x7f');
   const TnTensor result = output->tensor();
   TnAttrs* attrs = host_.make_attrs(*op_, attrs_);
