@@ -87,7 +87,8 @@ Result<BuilderConfig> builder_config(const Library& library, const BuildRequest&
   TENON_RETURN_IF_ERROR(config.set("frozen_cache", request.frozen ? "1" : "0"));
   for (const auto& [key, value] : request.config) TENON_RETURN_IF_ERROR(config.set(key, value));
   if (!request.timing_cache.empty()) {
-    TENON_ASSIGN(TimingCache loaded, TimingCache::load(library, request.timing_cache, request.frozen, request.threads, request.device));
+    TENON_ASSIGN(TimingCache loaded,
+                 TimingCache::load(library, request.timing_cache, request.frozen, request.threads, request.device));
     TENON_RETURN_IF_ERROR(config.set_cache(loaded));
     if (!request.frozen) TENON_RETURN_IF_ERROR(config.set("journal", request.timing_cache + ".journal"));
     cache->emplace(std::move(loaded));

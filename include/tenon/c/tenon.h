@@ -195,8 +195,9 @@ TENON_API TnStatus tn_engine_describe_output(const TnEngine* engine, uint32_t in
 TENON_API TnStatus tn_engine_get_metadata(const TnEngine* engine, const char* key, const char** text);
 TENON_API uint64_t tn_engine_scratch_bytes(const TnEngine* engine);
 TENON_API const char* tn_engine_device(const TnEngine* engine); /* "cpu (AMD EPYC, 2 threads)" */
-/* Memory of the engine's device for tensors and scratch, 256-aligned, and copies between it and the host, which are done
- * on return. A context takes any other memory too: on a GPU host memory is copied at each run, GPU memory is not. */
+/* Memory of the engine's device for tensors and scratch, 256-aligned, and copies between it and the host, which are
+ * done on return. A context takes any other memory too: on a GPU host memory is copied at each run, GPU memory is not.
+ */
 TENON_API TnStatus tn_engine_allocate(TnEngine* engine, uint64_t bytes, void** out);
 TENON_API void tn_engine_free(TnEngine* engine, void* memory);
 TENON_API TnStatus tn_engine_upload(TnEngine* engine, void* device, const void* host, uint64_t bytes);
