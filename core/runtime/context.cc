@@ -1,6 +1,8 @@
 // Running a context: nothing here allocates unless something fails.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/text.h"
 #include "core/device/strided_copy.h"
 #include "core/runtime/context_impl.h"
@@ -50,6 +52,8 @@ Result<Stream*> ExecutionContext::Impl::stream_for(void* handle) {
 }
 
 Status ExecutionContext::Impl::gather(Stream& stream) const {
+  const bool stages = std::any_of(inputs.begin(), inputs.end(), [](const Binding& input) { return input.on_host; });
+  if (stages) TENON_RETURN_IF_ERROR(staged->wait());  // an enqueue before this one may still read the staging memory
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Binding& binding = inputs[i];
     if (!binding.copied) continue;
@@ -65,7 +69,7 @@ Status ExecutionContext::Impl::gather(Stream& stream) const {
     strided_copy(binding.staging.data(), packed, binding.data, binding.strides, tensor.dims, element);
     TENON_RETURN_IF_ERROR(device().copy_to_device(binding.packed.data(), binding.staging.data(), tensor.bytes, stream));
   }
-  return {};
+  return stages ? staged->record(stream) : Status();
 }
 
 Status ExecutionContext::Impl::scatter(Stream& stream) const {

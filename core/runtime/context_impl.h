@@ -61,7 +61,8 @@ struct ExecutionContext::Impl {
   std::unique_ptr<Recording> recording;  ///< the launches of all layers, recorded at the first enqueue
   bool recorded = false;                 ///< with the addresses that are bound now
   bool recordable = false;
-  std::unique_ptr<Event> done;  ///< after the latest enqueue on the caller's stream; empty on the host
+  std::unique_ptr<Event> staged;  ///< after the latest copies from staging memory to the device; empty on the host
+  std::unique_ptr<Event> done;    ///< after the latest enqueue on the caller's stream; empty on the host
 
   Device& device() const { return *engine->options.device; }
   const Plan& plan() const { return engine->plan; }

@@ -44,6 +44,7 @@ Result<std::shared_ptr<ExecutionContext>> Engine::create_context(bool own_scratc
 Status ExecutionContext::Impl::create(bool with_scratch) {
   TENON_ASSIGN(own_stream, device().create_stream());
   if (!device().info().on_host()) {
+    TENON_ASSIGN(staged, device().create_event());
     TENON_ASSIGN(done, device().create_event());
     decide_recording();
   }

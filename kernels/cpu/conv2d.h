@@ -20,32 +20,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/common/conv2d_geometry.h"
+#include "kernels/common/layout.h"
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/parallel.h"
 
 namespace tenon::cpu {
-
-// REQUIRES: sizes and pads >= 0; r, s, strides, dilations and groups >= 1; c and k divisible by groups. The output size
-// is the caller's choice (rounding rules differ): windows may lie partly or wholly outside the image.
-struct Conv2dGeometry {
-  int64_t n = 1, c = 0, h = 0, w = 0;  // input
-  int64_t k = 0, r = 1, s = 1;         // output channels, kernel height and width
-  int64_t stride_h = 1, stride_w = 1;
-  int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
-  int64_t dilation_h = 1, dilation_w = 1;
-  int64_t groups = 1;
-  int64_t oh = 0, ow = 0;  // output
-};
-
-// floor((in + pad_begin + pad_end - (dilation * (kernel - 1) + 1)) / stride) + 1, and 0 where the kernel does not fit.
-constexpr int64_t conv2d_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin,
-                                     int64_t pad_end) {
-  const int64_t room = in + pad_begin + pad_end - (dilation * (kernel - 1) + 1);
-  return room < 0 ? 0 : room / stride + 1;
-}
 
 enum class Conv2dAlgorithm {
   // The 1x1 kernel with stride 1 and no padding, as a matrix product on the tensors as they are.

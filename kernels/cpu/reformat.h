@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/layout.h"
+#include "kernels/common/layout.h"
 #include "kernels/cpu/parallel.h"
 
 namespace tenon::cpu {

@@ -1,5 +1,5 @@
 // reformat, upsample and reorg: what moves the elements of images.
-#include "kernels/cuda/layout.h"
+#include "kernels/common/layout.h"
 
 #include "kernels/cuda/reformat.h"
 #include "kernels/cuda/reorg.h"

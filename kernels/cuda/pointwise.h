@@ -11,9 +11,9 @@
 
 #include <cstdint>
 
+#include "kernels/common/layout.h"
 #include "kernels/cuda/element_type.h"
 #include "kernels/cuda/epilogue.h"
-#include "kernels/cuda/layout.h"
 
 namespace tenon::cuda {
 

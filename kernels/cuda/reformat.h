@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/layout.h"
+#include "kernels/common/layout.h"
 
 namespace tenon::cuda {
 

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
+#include "kernels/common/layout.h"
 #include "kernels/cuda/element_type.h"
-#include "kernels/cuda/layout.h"
 
 namespace tenon::cuda {
 

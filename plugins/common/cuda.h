@@ -9,8 +9,9 @@
 #include <tenon/sdk/kernel.hpp>
 #include <vector>
 
+#include "kernels/common/layout.h"
 #include "kernels/cuda/epilogue.h"
-#include "kernels/cuda/layout.h"
+#include "plugins/common/epilogue_steps.h"
 
 namespace tenon::plugins {
 
@@ -82,22 +83,8 @@ struct CudaEpilogue {
 // The epilogue of output 0: (+ one operand of the output's shape) (then one activation). Declined if it has another
 // form.
 inline CudaEpilogue cuda_epilogue(const Site& site) {
-  const auto steps = match_epilogue(site.epilogue(0));
-  if (!steps) throw Declined("the epilogue is no chain of activations and binary operations");
-  CudaEpilogue result;
-  size_t at = 0;
-  if (at < steps->size() && (*steps)[at].kind == EpilogueStep::Kind::kAdd) {
-    result.residual = static_cast<int>((*steps)[at].operand) - 1;
-    if (site.extra_dims(result.residual) != site.output_dims(0) || site.extra_dtype(result.residual) != TN_F32) {
-      throw Declined("the epilogue adds an operand that is not of the output's shape and f32");
-    }
-    ++at;
-  }
-  if (at < steps->size() && (*steps)[at].kind == EpilogueStep::Kind::kActivation) {
-    result.activation = to_cuda((*steps)[at++].activation);
-  }
-  if (at < steps->size()) throw Declined("the epilogue has more steps than one addition and one activation");
-  return result;
+  const EpilogueSteps steps = epilogue_steps(site);
+  return {to_cuda(steps.activation), steps.residual};
 }
 
 // The same, for kernels that add no operand.

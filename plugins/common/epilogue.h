@@ -7,6 +7,7 @@
 #include <tenon/sdk/site.hpp>
 
 #include "kernels/cpu/epilogue.h"
+#include "plugins/common/epilogue_steps.h"
 
 namespace tenon::plugins {
 
@@ -33,22 +34,8 @@ inline cpu::Epilogue to_cpu(const Activation& activation) {
 
 // The epilogue of output 0. Declined if it has another form.
 inline CpuEpilogue cpu_epilogue(const Site& site) {
-  const auto steps = match_epilogue(site.epilogue(0));
-  if (!steps) throw Declined("the epilogue is no chain of activations and binary operations");
-  CpuEpilogue result;
-  size_t at = 0;
-  if (at < steps->size() && (*steps)[at].kind == EpilogueStep::Kind::kAdd) {
-    result.residual = static_cast<int>((*steps)[at].operand) - 1;
-    if (site.extra_dims(result.residual) != site.output_dims(0) || site.extra_dtype(result.residual) != TN_F32) {
-      throw Declined("the epilogue adds an operand that is not of the output's shape and f32");
-    }
-    ++at;
-  }
-  if (at < steps->size() && (*steps)[at].kind == EpilogueStep::Kind::kActivation) {
-    result.activation = to_cpu((*steps)[at++].activation);
-  }
-  if (at < steps->size()) throw Declined("the epilogue has more steps than one addition and one activation");
-  return result;
+  const EpilogueSteps steps = epilogue_steps(site);
+  return {to_cpu(steps.activation), steps.residual};
 }
 
 }  // namespace tenon::plugins

@@ -5,7 +5,7 @@
 #include <tenon/sdk/format.hpp>
 #include <tenon/sdk/tensor.hpp>
 
-#include "kernels/cpu/layout.h"
+#include "kernels/common/layout.h"
 
 namespace tenon::plugins {
 

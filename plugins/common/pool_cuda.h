@@ -14,13 +14,13 @@ class PoolCuda final : public IPlugin {
   explicit PoolCuda(KindOf kind_of) : kind_of_(kind_of) {}
 
   static void tactics(const Site& site, const Combo& combo, Tactics& tactics) {
-    if (!cuda::pool_supports(geometry_of(site), to_cuda_layout(combo.input(0).format))) {
+    if (!cuda::pool_supports(pool_geometry(site.attrs(), site.max_dims(0)), to_cuda_layout(combo.input(0).format))) {
       throw Declined("the image is too large for it");
     }
     tactics.add("");
   }
   void configure(const Config& config) override {
-    geometry_ = geometry_of(config.site());
+    geometry_ = pool_geometry(config.site().attrs(), config.site().max_dims(0));
     kind_ = kind_of_(config.site().attrs());
     layout_ = to_cuda_layout(config.combo().input(0).format);
   }
@@ -33,12 +33,6 @@ class PoolCuda final : public IPlugin {
   }
 
  private:
-  static cuda::PoolGeometry geometry_of(const Site& site) {
-    const cpu::PoolGeometry g = pool_geometry(site.attrs(), site.max_dims(0));
-    return {g.n,       g.c,        g.h,          g.w,         g.kernel_h,   g.kernel_w,   g.stride_h, g.stride_w,
-            g.pad_top, g.pad_left, g.pad_bottom, g.pad_right, g.dilation_h, g.dilation_w, g.oh,       g.ow};
-  }
-
   KindOf kind_of_;
   cuda::PoolGeometry geometry_;
   cuda::PoolKind kind_ = cuda::PoolKind::kMax;

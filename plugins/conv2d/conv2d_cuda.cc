@@ -24,19 +24,12 @@ constexpr Method kMethods[] = {{Conv2dAlgorithm::kImplicitGemm, "tenon.conv2d.im
                                {Conv2dAlgorithm::kGemm1x1, "tenon.conv2d.gemm1x1.f32.cuda"},
                                {Conv2dAlgorithm::kDepthwise, "tenon.conv2d.depthwise.f32.cuda"}};
 
-cuda::Conv2dGeometry cuda_geometry(const Site& site) {
-  const cpu::Conv2dGeometry g = conv2d_geometry(site);
-  return {g.n,         g.c,          g.h,          g.w,       g.k,        g.r,
-          g.s,         g.stride_h,   g.stride_w,   g.pad_top, g.pad_left, g.pad_bottom,
-          g.pad_right, g.dilation_h, g.dilation_w, g.groups,  g.oh,       g.ow};
-}
-
 class Conv2dCuda final : public IPlugin {
  public:
   explicit Conv2dCuda(const Method& method) : method_(method) {}
 
   static void tactics(const Method& method, const Site& site, const Combo& combo, Tactics& tactics) {
-    const cuda::Conv2dGeometry g = cuda_geometry(site);
+    const cuda::Conv2dGeometry g = conv2d_geometry(site);
     cuda::Conv2dConfig config{method.algorithm, to_cuda_layout(combo.input(kConvX).format), {}};
     if (method.algorithm == Conv2dAlgorithm::kDepthwise) {
       if (cuda::conv2d_supports(g, config)) tactics.add("");
@@ -51,7 +44,7 @@ class Conv2dCuda final : public IPlugin {
 
   void configure(const Config& config) override {
     const Site site = config.site();
-    geometry_ = cuda_geometry(site);
+    geometry_ = conv2d_geometry(site);
     config_.algorithm = method_.algorithm;
     config_.layout = to_cuda_layout(config.combo().input(kConvX).format);
     if (method_.algorithm != Conv2dAlgorithm::kDepthwise) config_.tactic = cuda_gemm_tactic_of(config.params());

@@ -1,13 +1,12 @@
-// Memory layouts of 4-D image tensors, with the same numbers as kernels/cpu/layout.h.
-#ifndef TENON_KERNELS_CUDA_LAYOUT_H_
-#define TENON_KERNELS_CUDA_LAYOUT_H_
+// Memory layouts of 4-D image tensors, for every device.
+#ifndef TENON_KERNELS_COMMON_LAYOUT_H_
+#define TENON_KERNELS_COMMON_LAYOUT_H_
 
 #include <cstdint>
 
-namespace tenon::cuda {
+namespace tenon::kernels {
 
-// The blocked layouts exist for reformat alone: data may come from or go to the CPU's kernels.
-enum class Layout : int {
+enum class Layout {
   kNchw,     // [N][C][H][W]
   kNhwc,     // [N][H][W][C]
   kNchw8c,   // [N][ceil(C/8)][H][W][8]; the channels that fill up the last block are zero
@@ -25,6 +24,18 @@ constexpr int64_t layout_elements(Layout layout, int64_t n, int64_t c, int64_t h
   return n * ((c + block - 1) / block * block) * h * w;
 }
 
+}  // namespace tenon::kernels
+
+namespace tenon::cpu {
+using kernels::Layout;
+using kernels::layout_block;
+using kernels::layout_elements;
+}  // namespace tenon::cpu
+
+namespace tenon::cuda {
+using kernels::Layout;
+using kernels::layout_block;
+using kernels::layout_elements;
 }  // namespace tenon::cuda
 
-#endif  // TENON_KERNELS_CUDA_LAYOUT_H_
+#endif  // TENON_KERNELS_COMMON_LAYOUT_H_
