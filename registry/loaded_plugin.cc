@@ -69,7 +69,7 @@ LoadedPlugin::LoadedPlugin(PluginLibrary library, Logger& logger)
 }
 
 LoadedPlugin::LoadedPlugin(const TnPlugin& linked, Logger& logger)
-    : LoadedPlugin(linked, "linked", "", "linked at " + address_text(&linked), logger) {}
+    : LoadedPlugin(linked, kLinkedBuild, "", "linked at " + address_text(&linked), logger) {}
 
 LoadedPlugin::~LoadedPlugin() {
   LoadGate& gate = load_gate();

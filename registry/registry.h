@@ -21,13 +21,16 @@
 
 namespace tenon {
 
+/// The build id of every plugin that is linked into the program: it does not tell one build from another.
+inline constexpr char kLinkedBuild[] = "linked";
+
 /// A registered kernel with its plugin's host table and identity.
 struct KernelRef {
   const TnKernel* kernel = nullptr;
   const TnHost* host = nullptr;
   std::shared_ptr<const void> library;
   std::string plugin_id;  ///< "tenon.matmul"; "" for the core's reference kernel
-  std::string build_id;   ///< content hash of the library file, "0x..."; "linked" for a plugin inside the program
+  std::string build_id;   ///< content hash of the library file, "0x...", or kLinkedBuild
   explicit operator bool() const { return kernel != nullptr; }
 };
 

@@ -14,14 +14,6 @@
 namespace tenon {
 namespace {
 
-EnumerateOptions enumerate_options(const BuildOptions& options) {
-  EnumerateOptions result;
-  result.workspace_limit = options.workspace_limit;
-  result.allow_nondeterministic = options.allow_nondeterministic;
-  result.disabled_sources = options.disabled_sources;
-  return result;
-}
-
 std::uint32_t site_flags(const BuildOptions& options, const std::vector<LayerRule>& rules = {}) {
   bool allow_tf32 = options.allow_tf32;
   for (const LayerRule& rule : rules) allow_tf32 = rule.allow_tf32.value_or(allow_tf32);
@@ -58,6 +50,51 @@ std::string key_scope(const Node& node, const std::vector<LayerRule>& rules, boo
   return scope;
 }
 
+bool allows(const LayerRule& rule, const Candidate& candidate) {
+  return (rule.kernel.empty() || rule.kernel == candidate.kernel.kernel->name) &&
+         (rule.combo.empty() || rule.combo == candidate.combo_text) && (!rule.tactic || *rule.tactic == candidate.hash);
+}
+
+/// What a kernel listed for a combo when it was measured: only of the same library file, whose answer is the same.
+std::optional<std::vector<Tactic>> recorded_tactics(const std::vector<CacheMeasurement>& lines, const KernelRef& ref,
+                                                    const std::string& combo) {
+  if (ref.build_id.empty() || ref.build_id == kLinkedBuild) return std::nullopt;
+  std::vector<Tactic> tactics;
+  for (const CacheMeasurement& line : lines) {
+    if (line.kernel != ref.kernel->name || line.combo != combo) continue;
+    if (line.revision != ref.kernel->revision || line.build != ref.build_id) continue;
+    tactics.push_back({line.params, line.blob, line.workspace});
+  }
+  if (tactics.empty()) return std::nullopt;
+  return tactics;
+}
+
+/// Asks the kernels; where a choice is recorded, not those whose answer is too: some take longer to list their tactics
+/// than the rest of the build does.
+void enumerate_site(const BuildOptions& options, const std::vector<LayerRule>& rules, TuneSite* tune) {
+  EnumerateOptions enumerate_options;
+  enumerate_options.workspace_limit = options.workspace_limit;
+  enumerate_options.allow_nondeterministic = options.allow_nondeterministic;
+  enumerate_options.disabled_sources = options.disabled_sources;
+  const std::optional<CacheChoice> choice = options.cache->choice(tune->key);
+  const bool narrowed = std::any_of(rules.begin(), rules.end(), narrows);
+  if (choice && (narrowed || !choice->partial) && (!options.retune || choice->pinned)) {
+    enumerate_options.known_tactics = [lines = options.cache->measurements(tune->key)](const KernelRef& ref,
+                                                                                       const std::string& combo) {
+      return recorded_tactics(lines, ref, combo);
+    };
+    tune->enumeration = enumerate(*tune->site, *options.registry, enumerate_options);
+    const std::vector<Candidate>& candidates = tune->enumeration.candidates;
+    const auto is_chosen = [&](const Candidate& candidate) {
+      return candidate.hash == choice->tactic &&
+             std::all_of(rules.begin(), rules.end(), [&](const LayerRule& rule) { return allows(rule, candidate); });
+    };
+    if (std::any_of(candidates.begin(), candidates.end(), is_chosen)) return;
+    enumerate_options.known_tactics = nullptr;
+  }
+  tune->enumeration = enumerate(*tune->site, *options.registry, enumerate_options);
+}
+
 /// Keeps the candidates that the rules for this node allow. The rules are the caller's words, so nothing left is an
 /// error.
 Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, TuneSite* site) {
@@ -66,10 +103,7 @@ Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, 
     std::vector<Candidate>& candidates = site->enumeration.candidates;
     std::vector<Candidate> kept;
     for (const Candidate& candidate : candidates) {
-      const bool fits = (rule.kernel.empty() || rule.kernel == candidate.kernel.kernel->name) &&
-                        (rule.combo.empty() || rule.combo == candidate.combo_text) &&
-                        (!rule.tactic || *rule.tactic == candidate.hash);
-      if (fits) kept.push_back(candidate);
+      if (allows(rule, candidate)) kept.push_back(candidate);
     }
     if (kept.empty()) {
       return {
@@ -284,7 +318,7 @@ Result<const SelectedSite*> Reformats::find(std::int32_t dtype, const TnDims& di
   tune->op = op;
   tune->layer = fmt::format("reformat{}({}>{})", dims_text(dims), from, to);
   tune->key = tune->site->key("");
-  tune->enumeration = enumerate(*tune->site, *options_.registry, enumerate_options(options_));
+  enumerate_site(options_, {}, tune.get());
   // A kernel that ignores the attributes would convert between other formats than those asked for.
   std::erase_if(tune->enumeration.candidates, [&](const Candidate& candidate) {
     return format_text(candidate.combo.inputs[0].format) != from ||
@@ -322,7 +356,7 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
     const auto [entry, added] = known.emplace(tune->key, selection.sites.size());
     selection.node_site.push_back(entry->second);
     if (!added) continue;
-    tune->enumeration = enumerate(*tune->site, *options.registry, enumerate_options(options));
+    enumerate_site(options, rules, tune.get());
     TENON_RETURN_IF_ERROR(apply_layer_rules(node, rules, tune.get()));
     selection.sites.push_back({std::move(tune), {}, 0});
   }

@@ -178,8 +178,12 @@ class Interview {
     const std::string text = combo.text();
     if (!reason.empty()) return decline(text, "", reason);
     std::vector<Tactic> tactics;
+    std::optional<std::vector<Tactic>> known;
+    if (kernel.tactics != nullptr && options_.known_tactics) known = options_.known_tactics(*ref_, text);
     if (kernel.tactics == nullptr) {
       tactics.emplace_back();
+    } else if (known) {
+      tactics = std::move(*known);
     } else {
       TnTacticSink sink{TN_HEADER(TnTacticSink), &tactics, &collect_tactic};
       std::vector<TnPort> storage;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +71,8 @@ struct EnumerateOptions {
   bool allow_nondeterministic = false;
   /// Sources switched off: vendor library words of kernel names ("onednn", "cudnn"), see --tactic-sources.
   std::vector<std::string> disabled_sources;
+  /// What a kernel listed for a combo when it was asked before; nothing: ask it. Some kernels take long to answer.
+  std::function<std::optional<std::vector<Tactic>>(const KernelRef& kernel, const std::string& combo)> known_tactics;
 };
 
 /// Asks every kernel of the op. The reference kernel becomes the only candidate if no other kernel takes the site;

@@ -141,7 +141,9 @@ TEST(DamagedCache, EntriesWithFieldsCutShortAreRefused) {
         "- {choice: 0x1814870c44ff0f8574df6e3dda04cbd7, tactic: 0x1, ms: soon}",
         "- {measured: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: c, kernel: k, tactic: 0x1}",
         "- {measured: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: c, kernel: k, tactic: 0x1, ms: -1}",
-        "- {measured: 0x1814870c44ff0f8574df6e3dda04cbd7, kernel: k, tactic: 0x1, ms: 1}"}) {
+        "- {measured: 0x1814870c44ff0f8574df6e3dda04cbd7, kernel: k, tactic: 0x1, ms: 1}",
+        "- {measured: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: c, kernel: k, tactic: 0x1, blob: \"0\", ms: 1}",
+        "- {measured: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: c, kernel: k, tactic: 0x1, workspace: -1, ms: 1}"}) {
     EXPECT_EQ(outcome(header + line + "\n").damaged, 1u) << line;
   }
   EXPECT_EQ(outcome("- {choice: 0x1814870c44ff0f8574df6e3dda040001, tactic: 0x665ded9abbf89, params: "

@@ -3,10 +3,13 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/text.h"
+
 namespace tenon {
 namespace {
 
 constexpr const char* kHeaderWord = "tenon_timing_cache";
+constexpr std::size_t kMaxTacticBlob = 256;  // TnTactic
 
 const char* kind_word(CacheMeasurement::Kind kind) {
   switch (kind) {
@@ -43,6 +46,7 @@ Result<CacheLine> read_choice(FlowReader* reader, std::vector<std::string>* unkn
   reader->take("params", &choice.params);
   reader->take("ms", &choice.ms);
   reader->take("pinned", &choice.pinned);
+  reader->take("partial", &choice.partial);
   if (choice.tactic == ~0ull) reader->fail("'tactic' is 0xffffffffffffffff, which means \"invalid\"");
   TENON_RETURN_IF_ERROR(reader->finish(unknown));
   return CacheLine(choice);
@@ -71,6 +75,10 @@ void write_candidate(const CacheMeasurement& measurement, FlowWriter* writer) {
   writer->add_number("revision", measurement.revision);
   if (!measurement.build.empty()) writer->add_quoted("build", measurement.build);
   writer->add("tactic", measurement.tactic).add_quoted("params", measurement.params);
+  if (!measurement.blob.empty()) writer->add_quoted("blob", to_hex(measurement.blob));
+  if (measurement.workspace != 0) {
+    writer->add_number("workspace", static_cast<std::int64_t>(measurement.workspace));
+  }
 }
 
 void read_candidate(FlowReader* reader, CacheMeasurement* measurement) {
@@ -83,6 +91,15 @@ void read_candidate(FlowReader* reader, CacheMeasurement* measurement) {
   reader->take("build", &measurement->build);
   reader->take("tactic", &measurement->tactic);
   reader->take("params", &measurement->params);
+  std::string blob;
+  reader->take("blob", &blob);
+  const auto bytes = parse_hex(blob);
+  if (!bytes || bytes->size() > kMaxTacticBlob) reader->fail("'blob' is not at most 256 bytes of two hex digits each");
+  measurement->blob = bytes.value_or(std::vector<std::uint8_t>());
+  std::int64_t workspace = 0;
+  reader->take_number("workspace", &workspace);
+  if (workspace < 0) reader->fail("'workspace' is below 0");
+  measurement->workspace = static_cast<std::uint64_t>(workspace);
   if (revision < 0 || revision > std::numeric_limits<std::uint32_t>::max()) {
     reader->fail("'revision' is out of range");
   }
@@ -115,6 +132,7 @@ std::string cache_line(const CacheChoice& choice) {
   if (!choice.device.empty()) writer.add_quoted("device", choice.device);
   writer.add_quoted("combo", choice.combo).add_name("kernel", choice.kernel).add("tactic", choice.tactic);
   writer.add_quoted("params", choice.params).add("ms", choice.ms).add_bool("pinned", choice.pinned);
+  if (choice.partial) writer.add_bool("partial", true);
   return writer.line();
 }
 

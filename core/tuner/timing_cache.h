@@ -33,6 +33,7 @@ struct CacheChoice {
   std::string params;
   double ms = 0;
   bool pinned = false;
+  bool partial = false;  ///< time ran out, or rules of the build left candidates out, before each was tried
 };
 
 /// A fact about one candidate of one site.
@@ -50,6 +51,8 @@ struct CacheMeasurement {
   std::string build;  ///< content hash of the plugin library
   std::uint64_t tactic = 0;
   std::string params;
+  std::vector<std::uint8_t> blob;  ///< with `workspace` what the kernel listed beside params
+  std::uint64_t workspace = 0;
   double ms = 0;
   std::string reason;
 };

@@ -46,21 +46,24 @@ TEST(TimingCacheText, IsTheDocumentedForm) {
   measurement.kind = CacheMeasurement::Kind::kQuarantined;
   measurement.tactic = 0x91c2;
   measurement.build = "0xabc";
+  measurement.blob = {0x0f, 0xa0};
+  measurement.workspace = 4096;
   measurement.reason = "process 7 on h died while trying it";
   cache.record(measurement);
-  EXPECT_EQ(cache.serialize(),
-            "- {tenon_timing_cache: 1}\n"
-            "- {choice: 0x1814870c44ff0f8574df6e3dda04cbd7, layer: matMul1, op: tenon.matmul/1, combo: "
-            "\"f32:row,f32:row>f32:row\", kernel: tenon.matmul.cublaslt.f32, tactic: 0x665ded9abbf88, params: "
-            "\"algo=21;tile=128x64\", ms: 0.011264, pinned: false}\n"
-            "- {measured: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: \"f32:row,f32:row>f32:row\", kernel: "
-            "tenon.matmul.tiled.f32, revision: 3, tactic: 0x91c0, params: \"tile=64\", ms: 0.0142}\n"
-            "- {rejected: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: \"f32:row,f32:row>f32:row\", kernel: "
-            "tenon.matmul.tiled.f32, revision: 3, tactic: 0x91c1, params: \"tile=64\", reason: \"output 0 [1,2]: "
-            "expected 1, found 2\"}\n"
-            "- {quarantined: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: \"f32:row,f32:row>f32:row\", kernel: "
-            "tenon.matmul.tiled.f32, revision: 3, build: \"0xabc\", tactic: 0x91c2, params: \"tile=64\", reason: "
-            "\"process 7 on h died while trying it\"}\n");
+  EXPECT_EQ(
+      cache.serialize(),
+      "- {tenon_timing_cache: 1}\n"
+      "- {choice: 0x1814870c44ff0f8574df6e3dda04cbd7, layer: matMul1, op: tenon.matmul/1, combo: "
+      "\"f32:row,f32:row>f32:row\", kernel: tenon.matmul.cublaslt.f32, tactic: 0x665ded9abbf88, params: "
+      "\"algo=21;tile=128x64\", ms: 0.011264, pinned: false}\n"
+      "- {measured: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: \"f32:row,f32:row>f32:row\", kernel: "
+      "tenon.matmul.tiled.f32, revision: 3, tactic: 0x91c0, params: \"tile=64\", ms: 0.0142}\n"
+      "- {rejected: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: \"f32:row,f32:row>f32:row\", kernel: "
+      "tenon.matmul.tiled.f32, revision: 3, tactic: 0x91c1, params: \"tile=64\", reason: \"output 0 [1,2]: "
+      "expected 1, found 2\"}\n"
+      "- {quarantined: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: \"f32:row,f32:row>f32:row\", kernel: "
+      "tenon.matmul.tiled.f32, revision: 3, build: \"0xabc\", tactic: 0x91c2, params: \"tile=64\", blob: \"0fa0\", "
+      "workspace: 4096, reason: \"process 7 on h died while trying it\"}\n");
 }
 
 TEST(TimingCacheText, ReadsBackExactly) {
@@ -118,6 +121,22 @@ TEST(TimingCacheText, ReadsBackExactly) {
     EXPECT_EQ(read->kernel, choice.kernel);
     EXPECT_EQ(read->ms, choice.ms);
   }
+}
+
+TEST(TimingCacheText, KeepsTheTacticWholeAndWhatIsPartial) {
+  TimingCache cache(kTestDevice);
+  CacheMeasurement measurement = test_measurement(1, 2);
+  for (int byte = 0; byte < 256; ++byte) measurement.blob.push_back(static_cast<std::uint8_t>(byte));
+  measurement.workspace = std::uint64_t{1} << 40;
+  cache.record(measurement);
+  CacheChoice choice = test_choice(1);
+  choice.partial = true;
+  cache.insert(choice);
+  const auto again = parsed(cache.serialize());
+  EXPECT_EQ(again->measurements(measurement.key)[0].blob, measurement.blob);
+  EXPECT_EQ(again->measurements(measurement.key)[0].workspace, measurement.workspace);
+  EXPECT_TRUE(again->choice(choice.key)->partial);
+  EXPECT_EQ(again->serialize(), cache.serialize());
 }
 
 TEST(TimingCacheText, WhatIsNoUtf8IsReplacedOnTheWayIn) {

@@ -27,6 +27,8 @@ CacheMeasurement measurement_of(const TuneSite& site, const Candidate& candidate
   measurement.build = candidate.kernel.build_id;
   measurement.tactic = candidate.hash;
   measurement.params = candidate.tactic.params;
+  measurement.blob = candidate.tactic.blob;
+  measurement.workspace = candidate.tactic.workspace;
   return measurement;
 }
 
@@ -71,6 +73,7 @@ class Tuner::SiteTuning {
       if (tuner_.options_.frozen || choice->pinned || by_hand) {
         TENON_RETURN_IF_ERROR(verify_recorded(*choice));
         result_.fixed = true;
+        result_.partial = choice->partial;
         return finish();
       }
     } else if (tuner_.options_.frozen) {
@@ -132,6 +135,11 @@ class Tuner::SiteTuning {
         if (!same_revision) continue;
         time.state = State::kCached;
         time.ms = line.ms;
+        if (line.build != candidate.kernel.build_id && !tuner_.options_.frozen) {
+          CacheMeasurement renewed = measurement_of(site_, candidate);  // says that this library lists the tactic too
+          renewed.ms = line.ms;
+          tuner_.cache_->record(renewed);
+        }
       } else if (same_revision && line.build == candidate.kernel.build_id) {
         const bool rejected = line.kind == CacheMeasurement::Kind::kRejected;
         time.state = rejected ? State::kRejected : State::kQuarantined;
@@ -331,6 +339,7 @@ class Tuner::SiteTuning {
       result_.times[i] = {};
       try_one(i, trials);
     }
+    result_.partial = true;
     return {};
   }
 
@@ -418,7 +427,12 @@ void Tuner::record_choice(const TuneSite& site, const TuneResult& result, std::s
     for (const std::string& line : table_lines(site, result)) logger_.verbose(line);
     logger_.verbose(selection_line(candidate.hash, time.ms));
   }
-  if (result.recorded == chosen) return;
+  if (result.recorded == chosen) {
+    std::optional<CacheChoice> same = cache_->choice(site.key);
+    if (!same || same->partial == result.partial || site.restricted) return;
+    same->partial = result.partial;
+    return cache_->insert(*same);
+  }
   if (time.state != State::kMeasured && time.state != State::kCached) return;
   CacheChoice choice;
   choice.key = site.key;
@@ -430,6 +444,7 @@ void Tuner::record_choice(const TuneSite& site, const TuneResult& result, std::s
   choice.tactic = candidate.hash;
   choice.params = candidate.tactic.params;
   choice.ms = time.ms;
+  choice.partial = result.partial || site.restricted;
   cache_->insert(choice);
   if (log) logger_.verbose(writing_line(candidate.hash));
 }

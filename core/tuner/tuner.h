@@ -59,6 +59,7 @@ struct TuneResult {
   std::vector<CandidateTime> times;     ///< one per candidate
   std::optional<std::size_t> recorded;  ///< the candidate that the cache's choice names
   bool fixed = false;                   ///< the recorded choice stands: nothing may replace it in this build
+  bool partial = false;                 ///< the time budget ended before every candidate was tried
 };
 
 struct TuneProgress {

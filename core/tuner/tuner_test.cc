@@ -424,10 +424,30 @@ TEST_F(TunerTest, ASpentBudgetFallsBackToEstimates) {
   EXPECT_FALSE(result.times[index_of(site, "test.twice.fast")].usable()) << "nobody verified it";
   EXPECT_EQ(result.times[index_of(site, "test.twice.wrong")].state, State::kUnmeasured);
   EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.slow");
+  EXPECT_TRUE(cache_->choice(site.key)->partial);
   // With time the rest is measured, and the better one wins.
   tune(site);
   EXPECT_EQ(counts_.measured, 1);
   EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
+  EXPECT_FALSE(cache_->choice(site.key)->partial);
+}
+
+TEST_F(TunerTest, AChoiceIsNoLongerPartialOnceTheRestWasTried) {
+  behaviours()["test.twice.fast tile=8"].estimate = 0.1;
+  behaviours()["test.twice.slow "].estimate = 0.5;
+  TunerOptions options;
+  options.time_budget = std::chrono::nanoseconds(1);
+  const TuneSite site = make_site();
+  tune(site, options);
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
+  EXPECT_TRUE(cache_->choice(site.key)->partial);
+  options = {};
+  options.frozen = true;
+  tune(site, options);
+  EXPECT_TRUE(cache_->choice(site.key)->partial) << "a frozen build tries nothing";
+  tune(site);
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
+  EXPECT_FALSE(cache_->choice(site.key)->partial);
 }
 
 TEST_F(TunerTest, ASpentBudgetStillFindsOneThatWorks) {

@@ -1,5 +1,7 @@
 // Other people's plugins: a kernel that is added to a full timing cache, one that is fast and wrong, one that crashes,
 // and engines whose plugins are not there.
+#include <dlfcn.h>
+
 #include <csignal>
 #include <cstring>
 #include <optional>
@@ -152,6 +154,40 @@ TEST_F(Plugins, ANewKernelIsTheOnlyOneMeasuredAndWinsIfFaster) {
   const auto again = build(*logged->library, file_);
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->report["cache"]["measured"], 0);
+}
+
+// Some kernels take longer to list their tactics than all the rest of a build from a full cache.
+TEST_F(Plugins, AKernelInAFullCacheIsNotAskedForItsTacticsAgain) {
+  const auto logged = open({matmul_plugin("plain")});
+  void* const handle = dlopen(matmul_plugin("plain").c_str(), RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(handle, nullptr) << dlerror();
+  const auto listings = reinterpret_cast<int (*)()>(dlsym(handle, "acme_listings"));
+  ASSERT_NE(listings, nullptr);
+  ASSERT_TRUE(build(*logged->library, file_).ok());
+  const int asked = listings();
+  EXPECT_GT(asked, 0);
+  const auto again = build(*logged->library, file_);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(listings(), asked);
+  EXPECT_EQ(again->report["cache"]["measured"], 0);
+  bool seen = false;
+  for (const json& c : explain(*logged->library, file_)) seen |= c["kernel"] == "acme.matmul.plain.f32";
+  EXPECT_TRUE(seen);
+  EXPECT_EQ(listings(), asked);
+
+  // Another library file may list others.
+  std::string text = read_text(file_);
+  for (std::size_t at = 0; (at = text.find("build: \"0x", at)) != std::string::npos;) {
+    at += 10;
+    text.replace(at, 32, std::string(32, '0'));
+  }
+  write_text(file_, text);
+  const auto rebuilt = build(*logged->library, file_);
+  ASSERT_TRUE(rebuilt.ok()) << rebuilt.status().message();
+  EXPECT_GT(listings(), asked);
+  EXPECT_EQ(rebuilt->report["cache"]["measured"], 0) << "times hold until the revision changes";
+  EXPECT_EQ(rebuilt->bytes, again->bytes);
+  dlclose(handle);
 }
 
 TEST_F(Plugins, AFasterKernelWins) {

@@ -42,10 +42,21 @@ void supports(const tenon::Site& site) {
   if (site.attrs().flag("transpose_a") || site.attrs().flag("transpose_b")) throw tenon::Declined("transposes nothing");
 }
 
+int listings = 0;
+
+void list_tactics(const tenon::Site&, const tenon::Combo&, tenon::Tactics& tactics) {
+  ++listings;
+  tactics.add("");
+}
+
 }  // namespace
+
+// For tests: how often the host asked for tactics.
+extern "C" __attribute__((visibility("default"))) int acme_listings() { return listings; }
 
 TENON_PLUGIN("acme.matmul_" ACME_VARIANT, "1.0", "Apache-2.0",
              tenon::kernel<AcmeMatmul>("tenon.matmul/1", "acme.matmul." ACME_VARIANT ".f32")
                  .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()})
                  .supports(supports)
+                 .tactics(list_tactics)
                  .deterministic())
