@@ -29,9 +29,10 @@ class Allocator {
 struct DeviceInfo {
   int kind = TN_CPU;  ///< TN_CPU, TN_CUDA
   int ordinal = 0;
-  int threads = 1;        ///< CPU: size of the pool
-  std::string name;       ///< "AMD EPYC"
-  std::string signature;  ///< what timing-cache keys carry: "cpu:avx512:2:AMD EPYC"
+  int threads = 1;                ///< CPU: size of the pool
+  std::uint64_t cache_bytes = 0;  ///< of the last cache before memory; 0: not known, as on the CPU
+  std::string name;               ///< "AMD EPYC"
+  std::string signature;          ///< what timing-cache keys carry: "cpu:avx512:2:AMD EPYC"
   /// Kernels' memory is the host's: pointers need no copies, and work is done when a call returns.
   bool on_host() const { return kind == TN_CPU; }
 };

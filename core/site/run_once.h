@@ -1,4 +1,4 @@
-// Running candidates outside an engine: inputs, output buffers, reference results and comparison, for tuner and tests.
+// Inputs and reference results of a site, to which its candidates are compared.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,6 @@
 
 #include <tenon/status.hpp>
 
-#include "core/site/instance.h"
 #include "core/site/site.h"
 
 namespace tenon {
@@ -30,34 +29,6 @@ struct ReferenceSample {
 Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const OpRef& op,
                                                       const std::vector<std::shared_ptr<const HostTensor>>& inputs,
                                                       std::uint64_t max_elements = 4096);
-
-/// A candidate with memory to run it: packed, initialized, inputs in the combo's formats, outputs poisoned.
-class Bench {
- public:
-  static Result<std::unique_ptr<Bench>> create(std::shared_ptr<const Site> site, const Candidate& candidate,
-                                               std::shared_ptr<Device> device,
-                                               const std::vector<std::shared_ptr<const HostTensor>>& inputs);
-  ~Bench();
-  /// Enqueues once on the bench's stream and waits.
-  Status run();
-  /// Milliseconds per run of `repeats` runs in a row: on the host by the clock, on a GPU by events around launches that
-  /// were recorded as a whole, so that the time to launch does not count.
-  Result<double> ms_per_run(int repeats);
-  /// Fills the outputs with NaN bytes (0xFF).
-  Status poison();
-  /// Compares the outputs with the samples; kInternal names the first element that is out of tolerance, with index,
-  /// expected and found.
-  Status compare(const std::vector<ReferenceSample>& samples, const TnTolerance& tolerance);
-  /// An output on the host, row-major.
-  Result<std::shared_ptr<const HostTensor>> output(std::uint32_t index);
-  const Instance& instance() const;
-  Stream& stream();
-
- private:
-  Bench();
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
 
 /// The op's tolerance for a dtype, or the host's default: f32 1e-5 absolute + 1e-4 relative; f16 1e-3, 1e-2; bf16 1e-2,
 /// 5e-2; integers exact.

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/site/run_once.h"
+#include "core/site/bench.h"
 
 namespace tenon {
 
@@ -94,7 +94,7 @@ class SiteTest : public ::testing::Test {
     result.tolerance = tolerance_of(op, result.site->desc().attrs, result.site->desc().dtypes.back()).value();
     for (const Candidate& c : enumerate(*result.site, *registry_, {}).candidates) {
       if (c.kernel.kernel->name != kernel || c.tactic.params != params) continue;
-      auto bench = Bench::create(result.site, c, device_, result.inputs);
+      auto bench = Bench::create(c, BenchSetting::create(result.site, device_, result.inputs).value());
       EXPECT_TRUE(bench.ok()) << bench.status().message();
       result.bench = std::move(*bench);
       return result;

@@ -32,6 +32,8 @@ struct Stage {
 };
 constexpr int kFirstRounds = 3;
 constexpr Stage kStages[] = {{1.5, 4}, {1.1, 8}};
+// Nobody else takes a GPU away, so its times vary less.
+constexpr int kDeviceShare = 2;
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -52,8 +54,9 @@ Trials::Trials(std::shared_ptr<const Site> site, OpRef op, const std::vector<Can
       trials_(candidates.size()) {}
 
 Status Trials::prepare() {
-  TENON_ASSIGN(inputs_, make_inputs(*site_, op_, seed_));
-  TENON_ASSIGN(std::vector<ReferenceSample> samples, sample_reference(*site_, op_, inputs_));
+  TENON_ASSIGN(const auto inputs, make_inputs(*site_, op_, seed_));
+  TENON_ASSIGN(std::vector<ReferenceSample> samples, sample_reference(*site_, op_, inputs));
+  TENON_ASSIGN(setting_, BenchSetting::create(site_, device_, inputs));
   samples_.resize(site_->desc().num_outputs);
   for (ReferenceSample& sample : samples) samples_[sample.output].push_back(std::move(sample));
   return {};
@@ -63,10 +66,10 @@ Status Trials::prepare() {
 Result<Bench*> Trials::bench_of(std::size_t candidate) {
   Trial& trial = trials_[candidate];
   if (trial.bench != nullptr) return trial.bench.get();
-  auto bench = Bench::create(site_, candidates_[candidate], device_, inputs_);
+  auto bench = Bench::create(candidates_[candidate], setting_);
   if (!bench.ok() && bench.status().code() == Code::kNoMemory) {
     for (Trial& other : trials_) other.bench.reset();
-    bench = Bench::create(site_, candidates_[candidate], device_, inputs_);
+    bench = Bench::create(candidates_[candidate], setting_);
   }
   if (!bench.ok()) return bench.status();
   trial.bench = std::move(bench).value();
@@ -120,9 +123,9 @@ Status Trials::warm_up(Bench* bench) {
 Result<double> Trials::first_round(std::size_t candidate, double best_ms) {
   TENON_ASSIGN(Bench * bench, bench_of(candidate));
   TENON_RETURN_IF_ERROR(warm_up(bench));
-  TENON_ASSIGN(double once, bench->ms_per_run(1));
+  TENON_ASSIGN(double once, bench->quick_ms());
   if (once < kSecondLookMs) {
-    TENON_ASSIGN(const double again, bench->ms_per_run(1));
+    TENON_ASSIGN(const double again, bench->quick_ms());
     once = std::min(once, again);
   }
   Trial& trial = trials_[candidate];
@@ -159,7 +162,8 @@ std::map<std::size_t, std::string> Trials::refine(std::vector<std::size_t> candi
     const auto rivals = std::count_if(others_ms.begin(), others_ms.end(), near);
     if (candidates.size() + static_cast<std::size_t>(rivals) < 2) break;
     release_above(limit);
-    for (int round = 0; round < stage.rounds; ++round) {
+    const int rounds = device_->info().on_host() ? stage.rounds : stage.rounds / kDeviceShare;
+    for (int round = 0; round < rounds; ++round) {
       for (const std::size_t candidate : candidates) {
         if (stop()) return failed;
         if (failed.count(candidate) != 0) continue;

@@ -11,8 +11,8 @@
 #include <tenon/status.hpp>
 #include <vector>
 
+#include "core/site/bench.h"
 #include "core/site/candidate.h"
-#include "core/site/run_once.h"
 #include "core/site/site.h"
 
 namespace tenon {
@@ -67,7 +67,7 @@ class Trials {
   const std::vector<Candidate>& candidates_;
   std::shared_ptr<Device> device_;
   std::uint64_t seed_;
-  std::vector<std::shared_ptr<const HostTensor>> inputs_;
+  std::shared_ptr<BenchSetting> setting_;
   std::vector<std::vector<ReferenceSample>> samples_;  ///< per output
   std::vector<Trial> trials_;
   bool warm_ = false;

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "core/site/candidate.h"
-#include "core/site/run_once.h"
 #include "core/tuner/timing_cache.h"
 
 namespace tenon {

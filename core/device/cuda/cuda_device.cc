@@ -128,6 +128,7 @@ class CudaDevice final : public Device {
       : allocator_(allocator) {
     info_.kind = TN_CUDA;
     info_.ordinal = ordinal;
+    info_.cache_bytes = static_cast<std::uint64_t>(properties.l2CacheSize);
     info_.name = properties.name;
     info_.signature = fmt::format("cuda:sm{}{}:{}:driver{}.{}", properties.major, properties.minor, properties.name,
                                   driver / 1000, driver % 1000 / 10);
