@@ -116,29 +116,30 @@ class NormalizeCuda final : public tenon::IPlugin {
  public:
   void configure(const tenon::Config& config) override {
     normalization_ = normalization_of(config.site().attrs());
-    block_ = config.params().i64("block");
+    block_ = static_cast<unsigned>(config.params().i64("block"));
     pixels_ = config.params().i64("pixels");
   }
   void enqueue(const tenon::Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     const tenon::Dims dims = inputs[0].dims;
     const int64_t plane = dims.product(1, 3), pixels = dims[0] * plane;
+    const auto* x = static_cast<const uint8_t*>(inputs[0].data);
+    auto* y = static_cast<float*>(outputs[0].data);
     // A caller's own tensors are only promised to be aligned to their elements.
-    const bool wide =
-        pixels_ == 4 && plane % 4 == 0 && is_aligned(inputs[0].data, 4) && is_aligned(outputs[0].data, 16);
+    const bool wide = pixels_ == 4 && plane % 4 == 0 && is_aligned(x, 4) && is_aligned(y, 16);
     const int64_t threads = wide ? pixels / 4 : pixels;
     if (threads == 0) return;
-    (wide ? normalize<4>
-          : normalize<1>)<<<static_cast<unsigned>((threads + block_ - 1) / block_), static_cast<unsigned>(block_), 0,
-                            static_cast<cudaStream_t>(exec.stream())>>>(static_cast<const uint8_t*>(inputs[0].data),
-                                                                        static_cast<float*>(outputs[0].data), pixels,
-                                                                        plane, normalization_);
+    const auto stream = static_cast<cudaStream_t>(exec.stream());
+    const auto blocks = static_cast<unsigned>((threads + block_ - 1) / block_);
+    const auto kernel = wide ? normalize<4> : normalize<1>;
+    kernel<<<blocks, block_, 0, stream>>>(x, y, pixels, plane, normalization_);
     const cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess) throw tenon::Failure(TN_DEVICE, cudaGetErrorString(error));
   }
 
  private:
   Normalization normalization_{};
-  int64_t block_ = 0, pixels_ = 0;
+  unsigned block_ = 0;
+  int64_t pixels_ = 0;
 };
 
 /// All are measured. The likeliest comes first, in case that time runs out: four pixels a thread, unless that leaves
