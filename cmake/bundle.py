@@ -4,8 +4,8 @@
     bundle.py BUILD BUNDLE       fills the folder BUNDLE and writes BUNDLE.tar.gz
 
 Holds the programs, libtenon and the plugins as they are installed, the test programs that find everything through
-TENON_SOURCE_DIR and TENON_BUILD_DIR (those with a label of TEST_LABELS), their libraries except the C library's and
-CUDA's, the models and configurations, and run-gpu-tests.sh.
+TENON_SOURCE_DIR and TENON_BUILD_DIR (those with a label of TEST_LABELS), the EXAMPLES, their libraries except the C
+library's and CUDA's, the models and configurations, and run-gpu-tests.sh.
 """
 
 import json
@@ -19,6 +19,17 @@ import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEST_LABELS = {"cuda"}
+# Built outside the tree by tests of tests/install; each is a test of the bundle too: files, the first with arguments.
+EXAMPLES = {
+    "example_01_editable_timing_cache": (
+        ["editable_timing_cache"],
+        "--device cuda --engine engine.tenon --log build.log",
+    ),
+    "example_04_custom_layer_cuda": (
+        ["normalize_picture_demo", "normalize_picture.tnp.so"],
+        "--device cuda normalize_picture.tnp.so",
+    ),
+}
 MODEL_FOLDERS = ["configs", "models"]
 LIMIT = 48 << 20  # bytes of the archive
 
@@ -67,6 +78,25 @@ def bundled_tests(build):
     return sorted(found)
 
 
+def add_examples(build, bundle):
+    """Builds and packs the examples; returns the names of their tests."""
+    subprocess.run(
+        ["ctest", "--test-dir", build, "--output-on-failure", "-R", f"^({'|'.join(EXAMPLES)})$"],
+        check=True,
+        stdout=sys.stderr,
+    )
+    names = [name for name in EXAMPLES if (build / "tests/install/projects" / name).is_dir()]
+    for name in names:
+        files, arguments = EXAMPLES[name]
+        (bundle / "examples" / name).mkdir(parents=True)
+        for file in files:
+            shutil.copy2(build / "tests/install/projects" / name / file, bundle / "examples" / name)
+        test = bundle / "tests" / name
+        test.write_text(f"#!/bin/sh\ncd examples/{name} && exec ./{files[0]} {arguments}\n", encoding="utf-8")
+        test.chmod(0o755)
+    return names
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit("usage: bundle.py BUILD BUNDLE")
@@ -82,7 +112,8 @@ def main():
     tests = bundled_tests(build)
     for name, program in tests:
         shutil.copy2(program, bundle / "tests" / name)
-    (bundle / "tests" / "list.txt").write_text("".join(name + "\n" for name, _ in tests), encoding="utf-8")
+    names = [name for name, _ in tests] + add_examples(build, bundle)
+    (bundle / "tests" / "list.txt").write_text("".join(name + "\n" for name in names), encoding="utf-8")
     for folder in MODEL_FOLDERS:
         if (ROOT / folder).is_dir():
             shutil.copytree(ROOT / folder, bundle / folder)
@@ -104,7 +135,7 @@ def main():
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(bundle, bundle.name)
     size = archive.stat().st_size
-    print(f"{archive}: {size / (1 << 20):.1f} MiB, {len(tests)} tests, {len(libraries)} libraries")
+    print(f"{archive}: {size / (1 << 20):.1f} MiB, {len(names)} tests, {len(libraries)} libraries")
     if size > LIMIT:
         sys.exit(f"bundle.py: {archive.name} is larger than {LIMIT >> 20} MiB")
 
