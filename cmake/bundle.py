@@ -30,6 +30,7 @@ EXAMPLES = {
         "--device cuda normalize_picture.tnp.so",
     ),
 }
+PLUGINS = ["breaks_gpu.tnp.so"]  # of tests/plugins, that the tests load
 MODEL_FOLDERS = ["configs", "models"]
 LIMIT = 48 << 20  # bytes of the archive
 
@@ -112,6 +113,10 @@ def main():
     tests = bundled_tests(build)
     for name, program in tests:
         shutil.copy2(program, bundle / "tests" / name)
+    (bundle / "tests" / "plugins").mkdir()
+    for plugin in PLUGINS:
+        if (build / "tests" / "plugins" / plugin).is_file():
+            shutil.copy2(build / "tests" / "plugins" / plugin, bundle / "tests" / "plugins")
     names = [name for name, _ in tests] + add_examples(build, bundle)
     (bundle / "tests" / "list.txt").write_text("".join(name + "\n" for name in names), encoding="utf-8")
     for folder in MODEL_FOLDERS:

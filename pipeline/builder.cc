@@ -125,7 +125,7 @@ Result<std::string> fingerprint(const Library& library, const BuildRequest& requ
   for (const auto& [key, value] : request.config) options["build"].push_back(key + "=" + value);
   print["options"] = options;
   // The signature names instruction set, threads and processor: all that measured times depend on.
-  TENON_ASSIGN(const TimingCache device_of, TimingCache::create(library, "", request.threads));
+  TENON_ASSIGN(const TimingCache device_of, TimingCache::create(library, "", request.threads, request.device));
   TENON_ASSIGN(const std::string described, device_of.describe());
   print["the device"] = json::parse(described)["device"];
   print["the version of Tenon"] = tn_version();

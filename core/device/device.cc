@@ -1,5 +1,6 @@
 #include "core/device/device.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tenon {
@@ -10,6 +11,25 @@ Result<std::unique_ptr<Recording>> Device::record(Stream&, const std::function<S
 
 Status Device::apply_expression(const TnExpr&, float*, std::int64_t, void*) {
   return {Code::kDeclined, "device " + info().name + " leaves expressions to the host"};
+}
+
+std::vector<std::string> Device::under_way(const Activity* except) const {
+  const std::lock_guard lock(activities_lock_);
+  std::vector<std::string> texts;
+  for (const Activity* activity : activities_) {
+    if (activity != except && activity->under_way_.load(std::memory_order_relaxed)) texts.push_back(activity->text_);
+  }
+  return texts;
+}
+
+Activity::Activity(Device& device, std::string text) : device_(device), text_(std::move(text)) {
+  const std::lock_guard lock(device_.activities_lock_);
+  device_.activities_.push_back(this);
+}
+
+Activity::~Activity() {
+  const std::lock_guard lock(device_.activities_lock_);
+  std::erase(device_.activities_, this);
 }
 
 template <bool kStaging>

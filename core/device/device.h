@@ -4,12 +4,14 @@
 // Thread rule: a Device is thread-safe; a Stream, Event or Recording is used by one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <tenon/plugin/ext/expression.h>
 #include <tenon/plugin/kernel.h>
@@ -63,6 +65,8 @@ class Recording {
   virtual Status launch(Stream& stream) = 0;
 };
 
+class Activity;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -105,11 +109,37 @@ class Device {
   /// Held while times are measured, so that builders in several threads do not disturb each other.
   std::mutex& measuring_lock() { return measuring_lock_; }
 
+  /// Whether an error has made the device useless for the rest of the process, as a GPU is after a wrong address.
+  virtual bool broken() { return false; }
+  /// What is under way but for `except`, in words.
+  std::vector<std::string> under_way(const Activity* except) const;
+
   /// What kernels see of the device. Valid as long as the device.
   virtual const TnDevice& abi() const = 0;
 
  private:
+  friend class Activity;
   std::mutex measuring_lock_;
+  mutable std::mutex activities_lock_;
+  std::vector<const Activity*> activities_;
+};
+
+/// Somebody who has work under way on a device at times. An error that surfaces later does not say whose it is, so
+/// messages name all of them. The device outlives it.
+class Activity {
+ public:
+  Activity(Device& device, std::string text);
+  ~Activity();
+  Activity(const Activity&) = delete;
+  Activity& operator=(const Activity&) = delete;
+  void begin() { under_way_.store(true, std::memory_order_relaxed); }
+  void end() { under_way_.store(false, std::memory_order_relaxed); }
+
+ private:
+  friend class Device;
+  Device& device_;
+  const std::string text_;
+  std::atomic<bool> under_way_{false};
 };
 
 /// Owns a piece of a device's memory, or of its staging memory. Move-only; empty by default.

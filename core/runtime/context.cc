@@ -133,6 +133,7 @@ Status ExecutionContext::Impl::record() {
 }
 
 Status ExecutionContext::Impl::enqueue(Stream& stream) {
+  if (activity != nullptr) activity->begin();
   TENON_RETURN_IF_ERROR(gather(stream));
   if (recordable && !recorded) TENON_RETURN_IF_ERROR(record());
   TENON_RETURN_IF_ERROR(recorded ? recording->launch(stream) : run_layers(stream));
@@ -142,7 +143,10 @@ Status ExecutionContext::Impl::enqueue(Stream& stream) {
 
 Status ExecutionContext::Impl::wait(Stream& stream) const {
   const Status status = stream.synchronize();
-  if (status.ok()) return status;
+  if (status.ok()) {
+    if (activity != nullptr) activity->end();
+    return status;
+  }
   // The device does not say which launch failed: it may be any that was under way.
   std::vector<std::string> names;
   for (const PlanNode& node : plan().nodes) names.push_back(node.name);
@@ -175,6 +179,12 @@ Result<std::vector<LayerTime>> ExecutionContext::Impl::profile() {
 }
 
 Status ExecutionContext::Impl::report(Status status) const {
+  if (status.code() == Code::kDevice) {
+    const std::vector<std::string> others = device().under_way(activity.get());
+    if (!others.empty()) {
+      status = {Code::kDevice, fmt::format("{}; also under way on the device: {}", status.message(), join(others))};
+    }
+  }
   return report_failure(std::move(status), *engine->options.logger, recorder);
 }
 

@@ -48,6 +48,7 @@ struct ExecutionContext::Impl {
   DeviceBuffer context_device;
   std::unique_ptr<std::uint8_t, AlignedDelete> context_host;
 
+  std::unique_ptr<Activity> activity;  ///< from an enqueue until somebody has waited for it; empty on the host
   std::unique_ptr<Stream> own_stream;
   std::unique_ptr<Stream> caller_stream;  ///< over the handle of the latest enqueue that had one
   void* caller_handle = nullptr;
@@ -95,6 +96,7 @@ struct ExecutionContext::Impl {
   Status enqueue(Stream& stream);
   Status wait(Stream& stream) const;
   Result<std::vector<LayerTime>> profile();
+  /// To the error recorder or the log; an error of the device with what else may have caused it.
   Status report(Status status) const;
 };
 

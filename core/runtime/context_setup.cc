@@ -46,6 +46,11 @@ Status ExecutionContext::Impl::create(bool with_scratch) {
   if (!device().info().on_host()) {
     TENON_ASSIGN(staged, device().create_event());
     TENON_ASSIGN(done, device().create_event());
+    const std::vector<PlanNode>& nodes = plan().nodes;
+    activity = std::make_unique<Activity>(
+        device(), nodes.empty() ? "an engine without layers"
+                                : fmt::format("the engine of {} layers from '{}' to '{}'", nodes.size(),
+                                              nodes.front().name, nodes.back().name));
     decide_recording();
   }
   make_arguments();

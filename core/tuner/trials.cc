@@ -171,6 +171,7 @@ std::map<std::size_t, std::string> Trials::refine(std::vector<std::size_t> candi
         const Status status = add_rounds(candidate, 1);
         // Memory may be short by now; what was measured so far holds.
         if (!status.ok() && status.code() != Code::kNoMemory) failed[candidate] = status.message();
+        if (!status.ok() && device_->broken()) return {{candidate, status.message()}};
       }
     }
     std::erase_if(candidates, [&](std::size_t candidate) { return failed.count(candidate) != 0; });

@@ -42,7 +42,7 @@ class Trials {
   Result<double> first_round(std::size_t candidate, double best_ms);
   /// Further rounds, in turns, for the nearer ones of `candidates`: those within 1.5 times the fastest, then those
   /// within 1.1 times. `others_ms` are the times of rivals that do not take part. Stops early when `stop` says so.
-  /// Gives those that failed on the way, each with the reason.
+  /// Gives those that failed on the way, each with the reason; only the one that broke the device, if one did.
   std::map<std::size_t, std::string> refine(std::vector<std::size_t> candidates, const std::vector<double>& others_ms,
                                             const std::function<bool()>& stop);
   /// Median of all slices so far. REQUIRES: first_round succeeded.

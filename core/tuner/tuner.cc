@@ -47,7 +47,14 @@ std::string choice_text(const CacheChoice& choice) {
 class Tuner::SiteTuning {
  public:
   SiteTuning(Tuner& tuner, const TuneSite& site, int index, int count)
-      : tuner_(tuner), site_(site), candidates_(site.enumeration.candidates), index_(index), count_(count) {}
+      : tuner_(tuner),
+        site_(site),
+        candidates_(site.enumeration.candidates),
+        index_(index),
+        count_(count),
+        activity_(*tuner.device_, "the tuning of " + site.layer) {
+    activity_.begin();
+  }
 
   Result<TuneResult> run() {
     if (cancelled()) return cancelled_status();
@@ -196,6 +203,7 @@ class Tuner::SiteTuning {
     begin_try(recorded);
     const bool passed = accept(recorded, trials.verify(recorded));
     tuner_.journal_.end();
+    if (broke_) return broke_status();
     return passed ? Status() : check_recorded(choice);
   }
 
@@ -211,6 +219,16 @@ class Tuner::SiteTuning {
     if (verdict.kind == Trials::Verdict::Kind::kPassed) return true;
     CandidateTime& time = result_.times[i];
     time.reason = verdict.reason;
+    if (tuner_.device_->broken()) {
+      // Candidates run one by one and each is waited for, so it was this one, or work of another thread.
+      broke_ = i;
+      time.state = State::kQuarantined;
+      CacheMeasurement line = measurement_of(site_, candidates_[i]);
+      line.kind = CacheMeasurement::Kind::kQuarantined;
+      line.reason = verdict.reason;
+      tuner_.cache_->record(line);
+      return false;
+    }
     if (verdict.kind == Trials::Verdict::Kind::kDeclined) {
       time.state = State::kDeclined;
       tuner_.logger_.info(site_text(site_) + ": tactic " + candidate_text(candidates_[i]) +
@@ -225,6 +243,16 @@ class Tuner::SiteTuning {
     line.reason = verdict.reason;
     tuner_.cache_->record(line);
     return false;
+  }
+
+  Status broke_status() const {
+    const std::vector<std::string> others = tuner_.device_->under_way(&activity_);
+    return {Code::kDevice,
+            fmt::format("{}: tactic {} broke {}{}: {}. The tactic is quarantined in the timing cache; build again in a "
+                        "new process, since a broken device stays so until the process ends",
+                        site_text(site_), candidate_text(candidates_[*broke_]), tuner_.device_->info().name,
+                        others.empty() ? "" : " (if it was not " + join(others, " or ") + ", under way meanwhile)",
+                        result_.times[*broke_].reason)};
   }
 
   void record(std::size_t i, double ms) {
@@ -260,6 +288,7 @@ class Tuner::SiteTuning {
       }
       report_progress(static_cast<int>(j), static_cast<int>(wanted.size()));
       try_one(wanted[j], trials);
+      if (broke_) return broke_status();
       if (result_.times[wanted[j]].state == State::kMeasured) passed.push_back(wanted[j]);
     }
     std::vector<double> others;
@@ -273,6 +302,7 @@ class Tuner::SiteTuning {
         record(i, trials->ms(i));
       } else {
         accept(i, {Trials::Verdict::Kind::kRejected, failure->second});
+        if (broke_) return broke_status();
       }
     }
     if (cancelled()) return cancelled_status();
@@ -338,6 +368,7 @@ class Tuner::SiteTuning {
       if (cancelled()) return cancelled_status();
       result_.times[i] = {};
       try_one(i, trials);
+      if (broke_) return broke_status();
     }
     result_.partial = true;
     return {};
@@ -400,6 +431,8 @@ class Tuner::SiteTuning {
   const std::vector<Candidate>& candidates_;
   const int index_;
   const int count_;
+  Activity activity_;
+  std::optional<std::size_t> broke_;   ///< the candidate after which the device was broken
   bool anew_ = false;                  ///< the cache's measurements do not count
   std::vector<bool> measured_before_;  ///< per candidate: by any revision of its kernel
   TuneResult result_;

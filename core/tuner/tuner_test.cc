@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <regex>
 #include <thread>
 
@@ -14,10 +15,52 @@
 namespace tenon {
 namespace {
 
+/// The host's processor as a device that a kernel can break.
+class FragileDevice final : public Device {
+ public:
+  const DeviceInfo& info() const override { return cpu_->info(); }
+  Result<void*> allocate(std::size_t bytes) override { return cpu_->allocate(bytes); }
+  void free(void* memory) override { cpu_->free(memory); }
+  Status copy_to_device(void* to, const void* from, std::size_t bytes, Stream& stream) override {
+    return cpu_->copy_to_device(to, from, bytes, stream);
+  }
+  Status copy_to_host(void* to, const void* from, std::size_t bytes, Stream& stream) override {
+    return cpu_->copy_to_host(to, from, bytes, stream);
+  }
+  Status fill(void* to, int byte, std::size_t bytes, Stream& stream) override {
+    return cpu_->fill(to, byte, bytes, stream);
+  }
+  Result<std::unique_ptr<Stream>> create_stream() override { return cpu_->create_stream(); }
+  Result<std::unique_ptr<Stream>> wrap_stream(void* handle) override { return cpu_->wrap_stream(handle); }
+  Result<std::unique_ptr<Event>> create_event() override { return cpu_->create_event(); }
+  bool reaches(const void* memory) const override { return cpu_->reaches(memory); }
+  Status copy_strided(void* to, const std::int64_t* to_strides, const void* from, const std::int64_t* from_strides,
+                      const TnDims& dims, std::size_t element_bytes, Stream& stream) override {
+    return cpu_->copy_strided(to, to_strides, from, from_strides, dims, element_bytes, stream);
+  }
+  void prepare_exec(Stream& stream, TnExec* exec) override { cpu_->prepare_exec(stream, exec); }
+  bool broken() override { return device_is_broken; }
+  const TnDevice& abi() const override { return cpu_->abi(); }
+
+ private:
+  std::shared_ptr<Device> cpu_ = make_cpu_device({.threads = 1});
+};
+
+/// Gives no more than 1 MiB at a time.
+class SmallAllocator final : public Allocator {
+ public:
+  void* allocate(std::size_t bytes, std::size_t alignment) override {
+    return bytes > (1u << 20) ? nullptr
+                              : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  }
+  void free(void* memory) override { std::free(memory); }
+};
+
 class TunerTest : public ::testing::Test {
  protected:
   TunerTest() {
     behaviours().clear();
+    device_is_broken = false;
     behaviours()["test.twice.fast tile=8"].spin_us = 40;
     behaviours()["test.twice.slow "].spin_us = 200;
     behaviours()["test.twice.wrong "].factor = 2.5f;
@@ -127,6 +170,49 @@ TEST_F(TunerTest, ASecondBuildMeasuresNothing) {
   EXPECT_EQ(again.times[index_of(site, "test.twice.wrong")].state, State::kRejected);
   EXPECT_EQ(rejected_.size(), 1u) << "rejected earlier";
   EXPECT_EQ(cache_->serialize(), before);
+}
+
+TEST_F(TunerTest, WithoutMemoryForATacticTheOthersAreMeasuredAndItIsTriedAnotherTime) {
+  SmallAllocator allocator;
+  device_ = make_cpu_device({.threads = 1, .allocator = &allocator});
+  behaviours()["test.twice.fast tile=8"].workspace = 2 << 20;
+  const TuneSite site = make_site();
+  const TuneResult result = tune(site);
+  const CandidateTime& fast = result.times[index_of(site, "test.twice.fast")];
+  EXPECT_EQ(fast.state, State::kDeclined);
+  EXPECT_NE(fast.reason.find("2097152 bytes"), std::string::npos) << fast.reason;
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.slow");
+  bool said = false;
+  for (const std::string& line : logger_.of(Severity::kInfo)) {
+    said |= line.find("test.twice.fast") != std::string::npos && line.find("is left out") != std::string::npos;
+  }
+  EXPECT_TRUE(said);
+  device_ = make_cpu_device({.threads = 1});
+  tune(site);
+  EXPECT_EQ(counts_.measured, 1);
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
+}
+
+TEST_F(TunerTest, ATacticThatBreaksTheDeviceEndsTheBuildAndIsQuarantined) {
+  device_ = std::make_shared<FragileDevice>();
+  Activity engine(*device_, "the engine of 3 layers"), idle(*device_, "the engine of 5 layers");
+  engine.begin();
+  behaviours()["test.twice.slow "].breaks_device = true;
+  const TuneSite site = make_site();
+  const auto broken = make_tuner().time_site(site, 1, 1);
+  ASSERT_FALSE(broken.ok());
+  EXPECT_EQ(broken.status().code(), Code::kDevice);
+  for (const char* part : {"double1", "test.twice.slow", "illegal memory access", "the engine of 3 layers"}) {
+    EXPECT_NE(broken.status().message().find(part), std::string::npos) << part << ": " << broken.status().message();
+  }
+  EXPECT_EQ(broken.status().message().find("the engine of 5 layers"), std::string::npos);
+  EXPECT_EQ(broken.status().message().find("the tuning of"), std::string::npos);
+  EXPECT_EQ(behaviours()["test.twice.wrong "].runs, 0) << "nothing runs on a broken device";
+  // In the next process.
+  device_is_broken = false;
+  const TuneResult result = tune(site);
+  EXPECT_EQ(result.times[index_of(site, "test.twice.slow")].state, State::kQuarantined);
+  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
 }
 
 TEST_F(TunerTest, TheLogHasThePublishedForm) {

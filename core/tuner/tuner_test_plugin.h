@@ -20,8 +20,12 @@ struct Behaviour {
   TnStatus run = TN_OK;
   double estimate = -1;
   std::uint64_t workspace = 0;
+  bool breaks_device = false;
   int runs = 0;
 };
+
+/// What FragileDevice of the tests says of itself.
+inline bool device_is_broken = false;
 
 inline std::map<std::string, Behaviour>& behaviours() {
   static std::map<std::string, Behaviour> all;
@@ -73,6 +77,8 @@ inline TnStatus TN_CALL enqueue(const TnHost* host, const TnInst* inst, const Tn
                                 const TnTensor* outputs) {
   Behaviour& behaviour = *reinterpret_cast<const TestInstance*>(inst)->behaviour;
   ++behaviour.runs;
+  if (behaviour.breaks_device) device_is_broken = true;
+  if (device_is_broken) return TN_FAIL(host, TN_DEVICE, "an illegal memory access was encountered");
   if (behaviour.run != TN_OK) return TN_FAIL(host, behaviour.run, "fell over");
   const auto* x = static_cast<const float*>(inputs[0].data);
   auto* y = static_cast<float*>(outputs[0].data);
@@ -80,6 +86,11 @@ inline TnStatus TN_CALL enqueue(const TnHost* host, const TnInst* inst, const Tn
   const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(behaviour.spin_us);
   while (std::chrono::steady_clock::now() < until) {
   }
+  return TN_OK;
+}
+
+inline TnStatus TN_CALL sizes(const TnHost*, const TnInst* inst, TnSizes* out) {
+  out->workspace = reinterpret_cast<const TestInstance*>(inst)->behaviour->workspace;
   return TN_OK;
 }
 
@@ -105,6 +116,7 @@ inline TnKernel make_kernel(const char* name) {
   kernel.num_combos = 1;
   kernel.tactics = &tactics;
   kernel.configure = &configure;
+  kernel.sizes = &sizes;
   kernel.enqueue = &enqueue;
   kernel.destroy = &destroy;
   kernel.estimate = &estimate;

@@ -33,6 +33,7 @@ MemoryUse memory_use() {
 
 class Devices : public ::testing::Test {
  protected:
+  /// A small build: the GPU is there, and works.
   void SetUp() override {
     ASSERT_TRUE(library_.discover().ok());
     Network network = Network::create(library_).value();
@@ -50,7 +51,9 @@ class Devices : public ::testing::Test {
     pipeline::BuildRequest result = pipeline::request_of(config);
     result.metadata["pipeline"] = pipeline::settings_text(pipeline::settings_of(config).value());
     result.device = device;
-    result.timing_cache = dir_.path() / "cache.yaml";
+    result.timing_cache = dir_->path() / "cache.yaml";
+    // Which kernels the CPU takes does not matter here.
+    if (device == "cpu") result.config.emplace_back("time_budget", "2");
     return result;
   }
   BuiltEngine build(const std::string& model, const std::string& device) {
@@ -61,7 +64,10 @@ class Devices : public ::testing::Test {
   }
   static fs::path scene() { return tenon::testing::source_dir() / "models/digits/scene.png"; }
 
-  TempDir dir_;
+  static void SetUpTestSuite() { dir_ = std::make_unique<TempDir>(); }
+  static void TearDownTestSuite() { dir_.reset(); }
+
+  static inline std::unique_ptr<TempDir> dir_;  // with one timing cache for all tests
   Library library_ = Library::create().value();
 };
 
@@ -236,9 +242,34 @@ TEST_F(Devices, DeviceMemoryStridesAndTheGraphGiveTheSameValues) {
   EXPECT_FALSE(bare.set_scratch(x.data(), engine.scratch_bytes()).ok()) << "scratch on the host";
 }
 
+TEST_F(Devices, AKernelThatBreaksTheGpuIsQuarantinedByNameInTheNextProcess) {
+  const std::string cache = dir_->path() / "broken.yaml";
+  const std::vector<std::string> command = {program("tenon"),
+                                            "build",
+                                            (tenon::testing::source_dir() / "configs/digits.yaml").string(),
+                                            "--device",
+                                            "cuda",
+                                            "--plugin",
+                                            (build_dir() / "tests/plugins/breaks_gpu.tnp.so").string(),
+                                            "--timing-cache",
+                                            cache,
+                                            "--output",
+                                            (dir_->path() / "broken.tenon").string()};
+  const Outcome broken = run_program(command);
+  EXPECT_EQ(broken.status, 1) << broken.out << broken.err;
+  for (const char* part : {"layer", "acme.max_pool.broken.f32.cuda", "illegal memory access", "quarantined"}) {
+    EXPECT_NE(broken.err.find(part), std::string::npos) << part << ": " << broken.err;
+  }
+  EXPECT_FALSE(fs::exists(dir_->path() / "broken.tenon"));
+  const Outcome next = run_program(command);
+  EXPECT_EQ(next.status, 0) << next.out << next.err;
+  EXPECT_TRUE(fs::exists(dir_->path() / "broken.tenon"));
+  EXPECT_NE(read_text(cache).find("quarantined"), std::string::npos);
+}
+
 TEST_F(Devices, AHundredRoundsUseNoMoreMemoryThanTen) {
-  pipeline::BuildRequest frozen = request("digits", "cuda");
   build("digits", "cuda");
+  pipeline::BuildRequest frozen = request("digits", "cuda");
   frozen.frozen = true;
   MemoryUse after_ten;
   for (int round = 1; round <= 100; ++round) {

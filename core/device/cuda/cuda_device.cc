@@ -296,6 +296,12 @@ class CudaDevice final : public Device {
     exec->handles = static_cast<CudaStream&>(stream).handles();
     exec->parallel = nullptr;
   }
+  bool broken() override {
+    const Current current(info_.ordinal);
+    const cudaError_t error = cudaStreamQuery(memory_stream_);
+    cudaGetLastError();
+    return error != cudaSuccess && error != cudaErrorNotReady;
+  }
   const TnDevice& abi() const override { return abi_; }
 
  private:
