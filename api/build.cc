@@ -5,6 +5,7 @@
 
 #include "api/handles.h"
 #include "core/base/text.h"
+#include "core/runtime/plan_timer.h"
 
 using tenon::BuildOptions;
 using tenon::BuildOutput;
@@ -199,6 +200,12 @@ Result<BuildOutput> run_build(TnLibrary* library, const TnNetwork* network, cons
       }
     };
   }
+  options.time_plan = [&](const tenon::Plan& plan) {
+    tenon::EngineOptions engine;
+    engine.device = options.device;
+    engine.registry = options.registry;
+    return tenon::make_plan_timer(plan, engine);
+  };
   return tenon::build(network->graph, options);
 }
 

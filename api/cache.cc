@@ -46,6 +46,21 @@ json measurement_json(const CacheMeasurement& measurement) {
           {"reason", measurement.reason}};
 }
 
+json graph_json(const tenon::CacheGraph& graph) {
+  json layout = json::array(), rerank = json::array();
+  for (const auto& entry : graph.layout) layout.push_back({{"value", entry.value}, {"format", entry.format}});
+  for (const auto& entry : graph.rerank) {
+    rerank.push_back({{"key", to_text(entry.key)},
+                      {"layer", entry.layer},
+                      {"tactic", to_text(entry.tactic)},
+                      {"ms", entry.ms},
+                      {"rival", to_text(entry.rival)},
+                      {"rival_ms", entry.rival_ms}});
+  }
+  return {{"key", to_text(graph.key)}, {"device", graph.device},   {"regions", json::array()},
+          {"layout", layout},          {"streams", json::array()}, {"rerank", rerank}};
+}
+
 tenon::Result<CacheChoice> parse_choice(const char* text) {
   const json object = json::parse(text, nullptr, false);
   if (!object.is_object()) return Status(Code::kInvalid, fmt::format("choice_json is not a JSON object: {}", text));
@@ -182,11 +197,12 @@ TnStatus tn_cache_describe(const TnTimingCache* cache, const char* layer, TnText
   return guarded([&]() -> Status {
     TENON_RETURN_IF_ERROR(need(cache, "cache"));
     TENON_RETURN_IF_ERROR(need(out, "json"));
-    json choices = json::array(), measured = json::array();
+    json choices = json::array(), measured = json::array(), graphs = json::array();
     const std::vector<CacheChoice> found =
         layer != nullptr ? cache->cache->choices_of_layer(layer) : cache->cache->choices();
     for (const CacheChoice& choice : found) choices.push_back(choice_json(choice));
     if (layer == nullptr) {
+      for (const tenon::CacheGraph& graph : cache->cache->graphs()) graphs.push_back(graph_json(graph));
       for (const CacheMeasurement& entry : cache->cache->all_measurements())
         measured.push_back(measurement_json(entry));
     } else {
@@ -196,8 +212,9 @@ TnStatus tn_cache_describe(const TnTimingCache* cache, const char* layer, TnText
         }
       }
     }
-    *out = new TnText{
-        json{{"device", cache->cache->device_signature()}, {"choices", choices}, {"measured", measured}}.dump(2)};
+    *out = new TnText{json{
+        {"device", cache->cache->device_signature()}, {"choices", choices}, {"measured", measured}, {"graphs", graphs}}
+                          .dump(2)};
     return {};
   });
 }

@@ -5,6 +5,7 @@
 #include <tenon/plugin/ext/ids.h>
 
 #include "core/builder/lowering.h"
+#include "core/builder/rerank.h"
 #include "core/builder/selection.h"
 #include "core/graph/passes.h"
 
@@ -109,8 +110,16 @@ Result<BuildOutput> build(const Graph& network, const BuildOptions& given) {
   tuner_options.cancel = options.cancel;
   Tuner tuner(options.device, options.cache, std::move(tuner_options), *options.logger);
   Reformats reformats(options, &tuner);
-  TENON_ASSIGN(const Selection selection, select_candidates(graph, options, *options.cache, &tuner, &reformats));
-  TENON_RETURN_IF_ERROR(lower(graph, selection, &reformats, options, &output));
+  TENON_ASSIGN(Selection selection, select_candidates(graph, options, *options.cache, &tuner, &reformats));
+  Status status = lower(graph, selection, &reformats, options, &output);
+  if (status.ok() && tuner.counts().measured > 0 && !options.frozen) {
+    status = rerank(graph, options, std::chrono::steady_clock::now() - start, &selection, &reformats, &output);
+  }
+  record_choices(selection, &tuner, &reformats);
+  TENON_RETURN_IF_ERROR(status);
+  if (!options.frozen) {
+    record_graph(graph, selection, output.reranked, options.device->info().signature, options.cache.get());
+  }
 
   output.counts = tuner.counts();
   output.rejected = tuner.rejected();

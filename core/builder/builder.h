@@ -37,6 +37,9 @@ struct LayerRule {
 /// What to do about a layer that no kernel can run, so that the op's plain reference has to, on the CPU.
 enum class OnFallback { kWarn, kForbid, kAllow };
 
+/// Runs a whole plan, at least once, and gives milliseconds per run.
+using PlanTimer = std::function<Result<double>()>;
+
 struct BuildOptions {
   std::shared_ptr<Device> device;
   std::shared_ptr<const Registry> registry;
@@ -57,6 +60,9 @@ struct BuildOptions {
   std::filesystem::path journal;
   std::function<void(const TuneProgress&)> progress;
   const std::atomic<bool>* cancel = nullptr;
+  /// Makes a plan ready to run on `device`; empty: no layer is re-ranked by whole-graph time. The builder does not know
+  /// the runtime (docs/how_it_works.md, arrows); who knows both gives make_plan_timer of core/runtime.
+  std::function<Result<PlanTimer>(const Plan&)> time_plan;
 };
 
 /// How the candidates of one layer fared; what `explain` shows.
@@ -74,6 +80,7 @@ struct BuildOutput {
   std::vector<std::pair<std::string, int>> rules;  ///< rules that fired, with counts
   TunerCounts counts;
   std::vector<std::string> rejected;
+  std::vector<CacheGraph::Rerank> reranked;  ///< layers whose rivals were compared by whole-graph time in this build
   double build_ms = 0;
 };
 

@@ -12,6 +12,11 @@ namespace {
 
 using nlohmann::json;
 
+json rerank_json(const CacheGraph::Rerank& entry) {
+  return {{"layer", entry.layer}, {"key", to_text(entry.key)},     {"tactic_hash", to_text(entry.tactic)},
+          {"ms", entry.ms},       {"rival", to_text(entry.rival)}, {"rival_ms", entry.rival_ms}};
+}
+
 json layer_json(const Plan& plan, const PlanNode& node, const LayerTrace& trace) {
   const CandidateTime& time = trace.result.times[trace.chosen];
   const PlanTensor& first = plan.tensors[node.outputs.front()];
@@ -53,7 +58,7 @@ const char* status_text(const CandidateTime& time, bool chosen) {
 
 json report_json(const BuildOutput& output) {
   const Plan& plan = output.plan;
-  json layers = json::array(), values = json::array(), rules = json::array();
+  json layers = json::array(), values = json::array(), rules = json::array(), reranked = json::array();
   for (std::size_t n = 0; n < plan.nodes.size(); ++n)
     layers.push_back(layer_json(plan, plan.nodes[n], output.layers[n]));
   std::uint64_t weights = 0;
@@ -67,6 +72,7 @@ json report_json(const BuildOutput& output) {
                       {"offset", tensor.offset}});
   }
   for (const auto& [id, count] : output.rules) rules.push_back({{"id", id}, {"count", count}});
+  for (const CacheGraph::Rerank& entry : output.reranked) reranked.push_back(rerank_json(entry));
   return {{"layers", layers},
           {"cache",
            {{"hits", output.counts.hits},
@@ -83,6 +89,7 @@ json report_json(const BuildOutput& output) {
             {"workspace", plan.workspace_bytes}}},
           {"values", values},
           {"rules", rules},
+          {"reranked", reranked},
           {"device", plan.device_signature},
           {"build_ms", output.build_ms}};
 }

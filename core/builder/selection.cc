@@ -367,11 +367,14 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
   }
   TENON_RETURN_IF_ERROR(choose_layout(graph, &selection, reformats));
   TENON_RETURN_IF_ERROR(check_fallbacks(selection, options));
+  return selection;
+}
+
+void record_choices(const Selection& selection, Tuner* tuner, Reformats* reformats) {
   for (const SelectedSite& selected : selection.sites) {
     tuner->record_choice(*selected.tune, selected.result, selected.chosen);
   }
   reformats->record_all();
-  return selection;
 }
 
 }  // namespace tenon

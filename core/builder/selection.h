@@ -50,8 +50,11 @@ struct Selection {
   std::vector<SelectedSite> sites;
 };
 
-/// Enumerates, times and chooses for a whole graph, and records the choices.
+/// Enumerates, times and chooses for a whole graph.
 Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, const TimingCache& cache,
                                     Tuner* tuner, Reformats* reformats);
+
+/// Records the choices, conversions included.
+void record_choices(const Selection& selection, Tuner* tuner, Reformats* reformats);
 
 }  // namespace tenon

@@ -75,6 +75,8 @@ class TextReader {
       entries.choices[choice->key] = {*choice};
     } else if (const auto* measurement = std::get_if<CacheMeasurement>(&parsed)) {
       entries.measurements[id_of(*measurement)] = {*measurement};
+    } else if (const auto* graph = std::get_if<CacheGraph>(&parsed)) {
+      entries.graphs[graph->key] = {*graph};
     } else {
       entries.add_other(std::get<OtherLine>(parsed).text);
     }

@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include "core/tuner/cache_line.h"
 #include "core/tuner/cache_test_util.h"
 #include "core/tuner/locked_file.h"
 
@@ -256,7 +257,7 @@ TEST(CacheFile, ErasedEntriesStayAwayAndEditsMadeMeanwhileAreKept) {
 TEST(CacheFile, ResetTakesAwayWhatWasThere) {
   TemporaryFolder folder;
   const auto path = folder / "f";
-  write_text(path, good_text() + "- {graph: 0x1}\n");
+  write_text(path, good_text() + cache_line(test_graph(1)) + "\n- {profile: 0x1}\n");
   const auto cache = TimingCache::load(path, kTestDevice, null_logger(), true);
   ASSERT_TRUE(cache.ok());
   (*cache)->reset();

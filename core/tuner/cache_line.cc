@@ -27,7 +27,7 @@ const char* kind_word(CacheMeasurement::Kind kind) {
 std::string kind_of(const std::vector<FlowField>& fields) {
   if (fields.front().name == kHeaderWord) return kHeaderWord;
   for (const FlowField& field : fields) {
-    for (const char* kind : {"choice", "measured", "rejected", "quarantined"}) {
+    for (const char* kind : {"choice", "measured", "rejected", "quarantined", "graph"}) {
       if (field.name == kind && (&field == &fields.front() || parse_hash128(field.value.value_or("")))) return kind;
     }
   }
@@ -66,6 +66,43 @@ Result<CacheLine> read_measurement(CacheMeasurement::Kind kind, FlowReader* read
   }
   TENON_RETURN_IF_ERROR(reader->finish(unknown));
   return CacheLine(measurement);
+}
+
+/// A list that is not as this version writes it costs itself, not the line: nothing that is built depends on it.
+Result<CacheLine> read_graph(FlowReader* reader, std::vector<std::string>* unknown) {
+  CacheGraph graph;
+  reader->take("graph", &graph.key);
+  reader->take("device", &graph.device);
+  const auto complete = [&](const FlowReader& item, const std::string& list) {
+    const Status status = item.finish(unknown);
+    if (!status.ok() && unknown != nullptr) unknown->push_back("in '" + list + "': " + status.message());
+    return status.ok();
+  };
+  for (const char* reserved : {"regions", "streams"}) {
+    if (!reader->list(reserved).empty() && unknown != nullptr) {
+      unknown->push_back("in '" + std::string(reserved) + "': this version knows no entries for it");
+    }
+  }
+  for (FlowReader& item : reader->list("layout")) {
+    CacheGraph::Format format;
+    item.require("value");
+    item.take("value", &format.value);
+    item.require("format");
+    item.take("format", &format.format);
+    if (complete(item, "layout")) graph.layout.push_back(std::move(format));
+  }
+  for (FlowReader& item : reader->list("rerank")) {
+    CacheGraph::Rerank rerank;
+    item.take("key", &rerank.key);
+    item.take("layer", &rerank.layer);
+    item.take("tactic", &rerank.tactic);
+    item.take("ms", &rerank.ms);
+    item.take("rival", &rerank.rival);
+    item.take("rival_ms", &rerank.rival_ms);
+    if (complete(item, "rerank")) graph.rerank.push_back(std::move(rerank));
+  }
+  TENON_RETURN_IF_ERROR(reader->finish(unknown));
+  return CacheLine(graph);
 }
 
 }  // namespace
@@ -117,6 +154,7 @@ Result<CacheLine> parse_cache_line(std::string_view line, std::vector<std::strin
     return CacheLine(header);
   }
   if (kind == "choice") return read_choice(&reader, unknown);
+  if (kind == "graph") return read_graph(&reader, unknown);
   for (const auto measured :
        {CacheMeasurement::Kind::kMeasured, CacheMeasurement::Kind::kRejected, CacheMeasurement::Kind::kQuarantined}) {
     if (kind == kind_word(measured)) return read_measurement(measured, &reader, unknown);
@@ -145,6 +183,26 @@ std::string cache_line(const CacheMeasurement& measurement) {
   } else {
     writer.add_quoted("reason", measurement.reason);
   }
+  return writer.line();
+}
+
+std::string cache_line(const CacheGraph& graph) {
+  std::vector<FlowWriter> layout, rerank;
+  for (const CacheGraph::Format& entry : graph.layout) {
+    layout.push_back(FlowWriter().add_name("value", entry.value).add_name("format", entry.format));
+  }
+  for (const CacheGraph::Rerank& entry : graph.rerank) {
+    rerank.push_back(FlowWriter()
+                         .add("key", entry.key)
+                         .add_name("layer", entry.layer)
+                         .add("tactic", entry.tactic)
+                         .add("ms", entry.ms)
+                         .add("rival", entry.rival)
+                         .add("rival_ms", entry.rival_ms));
+  }
+  FlowWriter writer;
+  writer.add("graph", graph.key).add_quoted("device", graph.device).add_list("regions", {});
+  writer.add_list("layout", layout).add_list("streams", {}).add_list("rerank", rerank);
   return writer.line();
 }
 

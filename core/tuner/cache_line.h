@@ -24,7 +24,7 @@ struct OtherLine {
   std::string text;
 };
 
-using CacheLine = std::variant<CacheHeader, CacheChoice, CacheMeasurement, OtherLine>;
+using CacheLine = std::variant<CacheHeader, CacheChoice, CacheMeasurement, CacheGraph, OtherLine>;
 
 /// Reads one line. kInvalid says why it is no entry. Fields that the kind does not have are ignored and appended to
 /// `unknown`.
@@ -33,6 +33,7 @@ Result<CacheLine> parse_cache_line(std::string_view line, std::vector<std::strin
 std::string header_line();
 std::string cache_line(const CacheChoice& choice);
 std::string cache_line(const CacheMeasurement& measurement);
+std::string cache_line(const CacheGraph& graph);
 
 /// The fields of a measurement beside its key, shared with the lines of the crash journal.
 void write_candidate(const CacheMeasurement& measurement, FlowWriter* writer);

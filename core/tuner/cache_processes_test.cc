@@ -107,6 +107,7 @@ void run_rounds(int rounds) {
     for (const std::uint64_t number : expected) {
       ASSERT_TRUE((*cache)->choice(test_key(number)).has_value()) << "round " << round << ", entry " << number;
       ASSERT_EQ((*cache)->measurements(test_key(number)).size(), 1u);
+      ASSERT_TRUE((*cache)->graph(test_graph(number).key).has_value());
     }
     // What the killed one left does not block, and is gone after the next save.
     const auto start = std::chrono::steady_clock::now();

@@ -99,4 +99,13 @@ inline CacheMeasurement test_measurement(std::uint64_t number, std::uint64_t tac
   return measurement;
 }
 
+inline CacheGraph test_graph(std::uint64_t number) {
+  CacheGraph graph;
+  graph.key = test_key(0xf000 + number);
+  graph.device = kTestDevice;
+  graph.layout = {{"conv1", "nchw16c"}, {"a value, \"named\" {oddly}", "vendor.x/1"}};
+  graph.rerank = {{test_key(number), "conv1+relu1", 0x665ded9abbf88, 0x91c0, 1.25, 1.5}};
+  return graph;
+}
+
 }  // namespace tenon

@@ -40,6 +40,8 @@ class LineHandler final : public YAML::EventHandler {
                        YAML::EmitterStyle::value) override {
     refuse_anchor(anchor);
     if (depth_ == 1) throw std::runtime_error("expected a map, found a list");
+    if (depth_ == 2 && in_value_) fields.back().items.emplace();
+    if (depth_ > 2) forget_items();
     open();
   }
   void OnSequenceEnd() override { close(); }
@@ -49,6 +51,9 @@ class LineHandler final : public YAML::EventHandler {
     if (style != YAML::EmitterStyle::Flow) throw std::runtime_error("expected \"- {...}\", found a map without braces");
     if (depth_ == 0) throw std::runtime_error("expected a one-item list, found a map");
     if (depth_ == 1 && ++items_ > 1) throw std::runtime_error("expected one item, found two");
+    if (depth_ == 3 && fields.back().items) fields.back().items->emplace_back();
+    if (depth_ > 3) forget_items();
+    in_item_value_ = false;
     open();
   }
   void OnMapEnd() override { close(); }
@@ -67,16 +72,28 @@ class LineHandler final : public YAML::EventHandler {
     if (--depth_ == 2) finish_value(std::nullopt);
   }
   void leaf(std::optional<std::string> value) {
-    if (depth_ > 2) return;
+    if (depth_ > 2) return item_leaf(std::move(value));
     if (depth_ < 2) throw std::runtime_error("expected a one-item list of a map");
     if (in_value_) return finish_value(std::move(value));
     if (!value) throw std::runtime_error("a field has no name");
     for (const FlowField& field : fields) {
       if (field.name == *value) throw std::runtime_error("the field '" + *value + "' is there twice");
     }
-    fields.push_back({std::move(*value), std::nullopt});
+    fields.push_back({std::move(*value), std::nullopt, std::nullopt});
     in_value_ = true;
   }
+  /// A scalar inside a field's value: part of a map in a list, or that list is none of maps of scalars.
+  void item_leaf(std::optional<std::string> value) {
+    if (depth_ != 4 || !fields.back().items) return forget_items();
+    std::vector<FlowField>& item = fields.back().items->back();
+    if (in_item_value_) {
+      item.back().value = std::move(value);
+    } else {
+      item.push_back({value.value_or(""), std::nullopt, std::nullopt});
+    }
+    in_item_value_ = !in_item_value_;
+  }
+  void forget_items() { fields.back().items.reset(); }
   void finish_value(std::optional<std::string> value) {
     fields.back().value = std::move(value);
     in_value_ = false;
@@ -85,6 +102,7 @@ class LineHandler final : public YAML::EventHandler {
   int depth_ = 0;
   int items_ = 0;
   bool in_value_ = false;
+  bool in_item_value_ = false;
 };
 
 template <class Number>
@@ -152,7 +170,7 @@ bool scan_plain_line(std::string_view line, std::vector<FlowField>* fields) {
       value = take_word();
       if (value.empty() || value == "null" || value == "Null" || value == "NULL") return false;
     }
-    fields->push_back({std::string(name), std::string(value)});
+    fields->push_back({std::string(name), std::string(value), std::nullopt});
     if (line == "}") return true;
     if (!skip(", ")) return false;
   }
@@ -361,6 +379,16 @@ void FlowReader::take(const char* name, bool* out) {
   }
 }
 
+std::vector<FlowReader> FlowReader::list(const char* name) {
+  std::vector<FlowReader> readers;
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    if (fields_[i].name != name || !fields_[i].items) continue;
+    taken_[i] = true;
+    for (const std::vector<FlowField>& item : *fields_[i].items) readers.emplace_back(item);
+  }
+  return readers;
+}
+
 Status FlowReader::finish(std::vector<std::string>* unknown) const {
   if (!problem_.empty()) return damage(problem_);
   for (std::size_t i = 0; unknown != nullptr && i < fields_.size(); ++i) {
@@ -389,6 +417,12 @@ FlowWriter& FlowWriter::add(const char* name, double value) {
 
 FlowWriter& FlowWriter::add_name(const char* name, const std::string& value) {
   return is_plain_word(value) ? raw(name, value) : add_quoted(name, value);
+}
+
+FlowWriter& FlowWriter::add_list(const char* name, const std::vector<FlowWriter>& maps) {
+  std::string text;
+  for (const FlowWriter& map : maps) text += (text.empty() ? "{" : ", {") + map.text_ + "}";
+  return raw(name, "[" + text + "]");
 }
 
 FlowWriter& FlowWriter::add_quoted(const char* name, const std::string& value) { return raw(name, quoted(value)); }

@@ -17,7 +17,8 @@ namespace tenon {
 
 struct FlowField {
   std::string name;
-  std::optional<std::string> value;  ///< nothing for null, a list or a map
+  std::optional<std::string> value;                          ///< nothing for null, a list or a map
+  std::optional<std::vector<std::vector<FlowField>>> items;  ///< of a list of maps of scalars; else nothing
 };
 
 /// The fields of a line in their order, at least one. kInvalid says what is wrong: not UTF-8, a control character,
@@ -40,6 +41,8 @@ class FlowReader {
   void take(const char* name, double* out);               ///< absent: left alone
   void take(const char* name, bool* out);                 ///< absent: left alone
   void take_number(const char* name, std::int64_t* out);  ///< absent: left alone
+  /// One reader per map of a list, for as long as the fields. Anything but a list of maps counts as not taken: none.
+  std::vector<FlowReader> list(const char* name);
   /// Makes absence of a field a problem.
   void require(const char* name);
   void fail(const std::string& problem);
@@ -67,6 +70,7 @@ class FlowWriter {
   /// Plain where every YAML reader takes the word for a text (letters, digits, "_./+-", a letter first), else quoted.
   FlowWriter& add_name(const char* name, const std::string& value);
   FlowWriter& add_quoted(const char* name, const std::string& value);
+  FlowWriter& add_list(const char* name, const std::vector<FlowWriter>& maps);
   /// The line without a newline.
   std::string line() const { return "- {" + text_ + "}"; }
 

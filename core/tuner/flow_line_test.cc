@@ -22,6 +22,27 @@ TEST(FlowLine, ReadsFieldsInTheirOrder) {
   EXPECT_FALSE((*fields)[2].value.has_value());
   EXPECT_FALSE((*fields)[3].value.has_value());
   EXPECT_FALSE((*fields)[4].value.has_value());
+  EXPECT_FALSE((*fields)[2].items.has_value());
+}
+
+TEST(FlowLine, ReadsListsOfMapsOfScalars) {
+  const auto fields = parse_flow_line("- {none: [], two: [{a: 1, b: }, {c: \"}, {\"}], deep: [{a: [1]}], map: {a: 1}}");
+  ASSERT_TRUE(fields.ok()) << fields.status().message();
+  ASSERT_EQ(fields->size(), 4u);
+  ASSERT_TRUE((*fields)[0].items.has_value());
+  EXPECT_TRUE((*fields)[0].items->empty());
+  ASSERT_TRUE((*fields)[1].items.has_value());
+  const auto& two = *(*fields)[1].items;
+  ASSERT_EQ(two.size(), 2u);
+  ASSERT_EQ(two[0].size(), 2u);
+  EXPECT_EQ(two[0][0].name, "a");
+  EXPECT_EQ(two[0][0].value, "1");
+  EXPECT_EQ(two[0][1].name, "b");
+  EXPECT_FALSE(two[0][1].value.has_value());
+  ASSERT_EQ(two[1].size(), 1u);
+  EXPECT_EQ(two[1][0].value, "}, {");
+  EXPECT_FALSE((*fields)[2].items.has_value());
+  EXPECT_FALSE((*fields)[3].items.has_value());
 }
 
 TEST(FlowLine, RefusesEveryOtherShape) {

@@ -27,6 +27,15 @@ CacheMeasurement with_valid_texts(CacheMeasurement measurement) {
   return measurement;
 }
 
+CacheGraph with_valid_texts(CacheGraph graph) {
+  graph.device = valid_utf8(graph.device);
+  for (CacheGraph::Format& entry : graph.layout) {
+    entry = {valid_utf8(entry.value), valid_utf8(entry.format)};
+  }
+  for (CacheGraph::Rerank& entry : graph.rerank) entry.layer = valid_utf8(entry.layer);
+  return graph;
+}
+
 /// The double with the float's shortest decimal text, so that the file shows 0.011264 and not 0.011264000087976456.
 double widen(float value) {
   char buffer[64];
@@ -59,6 +68,7 @@ std::string CacheEntries::text() const {
   std::string result = header_line() + "\n";
   for (const auto& [key, slot] : choices) result += cache_line(slot.entry) + "\n";
   for (const auto& [id, slot] : measurements) result += cache_line(slot.entry) + "\n";
+  for (const auto& [key, slot] : graphs) result += cache_line(slot.entry) + "\n";
   for (const std::string& line : others) result += line + "\n";
   return result;
 }
@@ -77,6 +87,13 @@ void TimingCache::Impl::put(const CacheMeasurement& measurement) {
   slot = {std::move(valid), ++clock, lifts};
 }
 
+void TimingCache::Impl::put(const CacheGraph& graph) {
+  CacheGraph valid = with_valid_texts(graph);
+  if (cache_line(valid).size() > kMaxFlowLine) return;
+  erased_graphs.erase(graph.key);
+  entries.graphs[graph.key] = {std::move(valid), ++clock};
+}
+
 void TimingCache::Impl::erase_choice(Hash128 key) {
   entries.choices.erase(key);
   erased_choices[key] = ++clock;
@@ -85,11 +102,15 @@ void TimingCache::Impl::erase_choice(Hash128 key) {
 CacheEntries TimingCache::Impl::merged_with(const CacheEntries& disk, const std::filesystem::path& path) const {
   const auto yields = [&](std::uint64_t changed) { return path == origin && changed <= origin_clock; };
   CacheEntries merged = entries;
-  for (const auto& [key, theirs] : disk.choices) {
-    if (erased_choices.count(key) != 0) continue;
-    const auto [own, added] = merged.choices.try_emplace(key, theirs);
-    if (!added && yields(own->second.changed)) own->second = theirs;
-  }
+  const auto merge = [&](auto* into, const auto& from, const auto& erased) {
+    for (const auto& [key, theirs] : from) {
+      if (erased.count(key) != 0) continue;
+      const auto [own, added] = into->try_emplace(key, theirs);
+      if (!added && yields(own->second.changed)) own->second = theirs;
+    }
+  };
+  merge(&merged.choices, disk.choices, erased_choices);
+  merge(&merged.graphs, disk.graphs, erased_graphs);
   for (const auto& [id, theirs] : disk.measurements) {
     if (erased_measurements.count(id) != 0) continue;
     const auto [own, added] = merged.measurements.try_emplace(id, theirs);
@@ -111,6 +132,7 @@ void TimingCache::Impl::saved_to(const std::filesystem::path& path, std::uint64_
   const auto is_done = [&](const auto& erased) { return erased.second <= moment; };
   std::erase_if(erased_choices, is_done);
   std::erase_if(erased_measurements, is_done);
+  std::erase_if(erased_graphs, is_done);
   std::erase_if(erased_others, is_done);
 }
 
@@ -181,7 +203,7 @@ bool TimingCache::update(Hash128 key, CacheValue value) {
 }
 
 bool TimingCache::combine(const TimingCache& other, bool ignore_mismatch) {
-  if (!ignore_mismatch && other.foreign_choices(device_signature()) != 0) return false;
+  if (!ignore_mismatch && other.foreign_entries(device_signature()) != 0) return false;
   CacheEntries theirs;
   {
     const std::lock_guard lock(other.impl_->mutex);
@@ -194,6 +216,9 @@ bool TimingCache::combine(const TimingCache& other, bool ignore_mismatch) {
   for (const auto& [id, slot] : theirs.measurements) {
     if (impl_->entries.measurements.count(id) == 0) impl_->put(slot.entry);
   }
+  for (const auto& [key, slot] : theirs.graphs) {
+    if (impl_->entries.graphs.count(key) == 0) impl_->put(slot.entry);
+  }
   for (const std::string& line : theirs.others) {
     impl_->erased_others.erase(line);
     impl_->entries.add_other(line);
@@ -201,14 +226,15 @@ bool TimingCache::combine(const TimingCache& other, bool ignore_mismatch) {
   return true;
 }
 
-std::size_t TimingCache::foreign_choices(std::string_view device_signature) const {
+std::size_t TimingCache::foreign_entries(std::string_view device_signature) const {
   if (device_signature.empty()) return 0;
   const std::lock_guard lock(impl_->mutex);
-  return static_cast<std::size_t>(
-      std::count_if(impl_->entries.choices.begin(), impl_->entries.choices.end(), [&](const auto& choice) {
-        const std::string& device = choice.second.entry.device;
-        return !device.empty() && device != device_signature;
-      }));
+  const auto is_foreign = [&](const auto& slot) {
+    const std::string& device = slot.second.entry.device;
+    return !device.empty() && device != device_signature;
+  };
+  const auto foreign = [&](const auto& map) { return std::count_if(map.begin(), map.end(), is_foreign); };
+  return static_cast<std::size_t>(foreign(impl_->entries.choices) + foreign(impl_->entries.graphs));
 }
 
 void TimingCache::reset() {
@@ -216,6 +242,7 @@ void TimingCache::reset() {
   const std::uint64_t now = ++impl_->clock;
   for (const auto& [key, slot] : impl_->entries.choices) impl_->erased_choices[key] = now;
   for (const auto& [id, slot] : impl_->entries.measurements) impl_->erased_measurements[id] = now;
+  for (const auto& [key, slot] : impl_->entries.graphs) impl_->erased_graphs[key] = now;
   for (const std::string& line : impl_->entries.others) impl_->erased_others[line] = now;
   impl_->entries = {};
 }
@@ -237,9 +264,11 @@ bool TimingCache::pin(Hash128 key, bool pinned) {
 
 bool TimingCache::erase(Hash128 key) {
   const std::lock_guard lock(impl_->mutex);
-  if (impl_->entries.choices.count(key) == 0) return false;
-  impl_->erase_choice(key);
-  return true;
+  const bool graph = impl_->entries.graphs.erase(key) != 0;
+  if (graph) impl_->erased_graphs[key] = ++impl_->clock;
+  const bool choice = impl_->entries.choices.count(key) != 0;
+  if (choice) impl_->erase_choice(key);
+  return graph || choice;
 }
 
 std::optional<CacheChoice> TimingCache::choice(Hash128 key) const {
@@ -283,6 +312,25 @@ std::vector<CacheMeasurement> TimingCache::all_measurements() const {
 void TimingCache::record(const CacheMeasurement& measurement) {
   const std::lock_guard lock(impl_->mutex);
   impl_->put(measurement);
+}
+
+std::optional<CacheGraph> TimingCache::graph(Hash128 key) const {
+  const std::lock_guard lock(impl_->mutex);
+  const auto found = impl_->entries.graphs.find(key);
+  if (found == impl_->entries.graphs.end()) return std::nullopt;
+  return found->second.entry;
+}
+
+std::vector<CacheGraph> TimingCache::graphs() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<CacheGraph> all;
+  for (const auto& [key, slot] : impl_->entries.graphs) all.push_back(slot.entry);
+  return all;
+}
+
+void TimingCache::record(const CacheGraph& graph) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->put(graph);
 }
 
 std::string TimingCache::device_signature() const {

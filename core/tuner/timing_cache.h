@@ -57,6 +57,26 @@ struct CacheMeasurement {
   std::string reason;
 };
 
+/// What was decided about a whole graph: a record for people and tools. Choices alone decide, so a line that does not
+/// fit them any more changes nothing that is built.
+struct CacheGraph {
+  struct Format {
+    std::string value;   ///< name in the (first) network
+    std::string format;  ///< as in a combo, not "row"
+  };
+  /// Two candidates of one site that were compared by the time of whole runs.
+  struct Rerank {
+    Hash128 key;        ///< of the site
+    std::string layer;  ///< name of the (first) layer
+    std::uint64_t tactic = 0, rival = 0;
+    double ms = 0, rival_ms = 0;  ///< whole graph, with the tactic that was kept and with the other one
+  };
+  Hash128 key;  ///< of the rewritten graph: its sites, which name the device, and how they are connected
+  std::string device;
+  std::vector<Format> layout;  ///< values that are not row-major where they are produced
+  std::vector<Rerank> rerank;
+};
+
 /// What query gives and update takes: a tactic hash and a time. hash 2^64-1, or a negative or NaN time, is invalid.
 struct CacheValue {
   std::uint64_t tactic = ~0ull;
@@ -87,8 +107,8 @@ class TimingCache {
   /// stays, if it is of another format version.
   Status save(const std::filesystem::path& path, Logger& logger) const;
 
-  /// The file's text: header, choices by key, measurements by key/kernel/combo/tactic, then lines of unknown kinds as
-  /// they were. Equal caches give equal text.
+  /// The file's text: header, choices by key, measurements by key/kernel/combo/tactic, graphs by key, then lines of
+  /// unknown kinds as they were. Equal caches give equal text.
   std::string serialize() const;
 
   // --- the published interface, over choices ---
@@ -102,13 +122,13 @@ class TimingCache {
   /// without it a cache that has any is refused with false. (Another format version never gets this far: parse and load
   /// refuse it.)
   bool combine(const TimingCache& other, bool ignore_mismatch);
-  /// Choices that name a device other than `device_signature`; with "" (no device known) there are none.
-  std::size_t foreign_choices(std::string_view device_signature) const;
+  /// Choices and graphs that name a device other than `device_signature`; with "" (no device known) there are none.
+  std::size_t foreign_entries(std::string_view device_signature) const;
   void reset();
   // --- beyond it ---
   void insert(const CacheChoice& choice);
   bool pin(Hash128 key, bool pinned);
-  bool erase(Hash128 key);
+  bool erase(Hash128 key);  ///< a choice or a graph
   std::optional<CacheChoice> choice(Hash128 key) const;
   /// Choices whose layer is `layer`, or begins with it up to a '+' or '.'.
   std::vector<CacheChoice> choices_of_layer(std::string_view layer) const;
@@ -116,6 +136,9 @@ class TimingCache {
   std::vector<CacheMeasurement> measurements(Hash128 key) const;
   std::vector<CacheMeasurement> all_measurements() const;
   void record(const CacheMeasurement& measurement);  ///< replaces the one of equal key, combo, kernel and tactic
+  std::optional<CacheGraph> graph(Hash128 key) const;
+  std::vector<CacheGraph> graphs() const;
+  void record(const CacheGraph& graph);  ///< replaces the one of equal key; left out if its line would be too long
   std::string device_signature() const;
 
   struct Impl;  ///< core/tuner/timing_cache_impl.h

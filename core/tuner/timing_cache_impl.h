@@ -38,6 +38,7 @@ struct CacheSlot {
 struct CacheEntries {
   std::map<Hash128, CacheSlot<CacheChoice>> choices;
   std::map<MeasurementId, CacheSlot<CacheMeasurement>> measurements;
+  std::map<Hash128, CacheSlot<CacheGraph>> graphs;
   std::vector<std::string> others;  ///< lines of unknown kinds, each once, in the order of their coming
   std::set<std::string> known_others;
 
@@ -53,8 +54,9 @@ struct TimingCache::Impl {
   mutable std::mutex mutex;
   std::string device;
   CacheEntries entries;
-  /// Choices that were taken away, and when: they stay away from files that still have them.
+  /// Entries that were taken away, and when: they stay away from files that still have them.
   std::map<Hash128, std::uint64_t> erased_choices;
+  std::map<Hash128, std::uint64_t> erased_graphs;
   std::map<MeasurementId, std::uint64_t> erased_measurements;
   std::map<std::string, std::uint64_t> erased_others;
   std::uint64_t clock = 0;
@@ -66,6 +68,7 @@ struct TimingCache::Impl {
 
   void put(const CacheChoice& choice);
   void put(const CacheMeasurement& measurement);
+  void put(const CacheGraph& graph);
   void erase_choice(Hash128 key);
   /// This cache's entries with those of `disk`, the content of `path`. REQUIRES: mutex held.
   CacheEntries merged_with(const CacheEntries& disk, const std::filesystem::path& path) const;

@@ -149,12 +149,10 @@ TEST(TimingCacheText, WhatIsNoUtf8IsReplacedOnTheWayIn) {
 }
 
 TEST(TimingCacheText, KeepsLinesOfUnknownKinds) {
-  const std::string graph =
-      "- {graph: 0x77000000000000000000000000000000, device: \"cuda:sm90:NVIDIA H200\", regions: [1, {a: 2}], layout: "
-      "[]}";
-  const auto cache = parsed("- {tenon_timing_cache: 1}\n" + graph + "\n- {graph: 0x78, streams: [0]}\n");
+  const std::string line = "- {profile: 0x77, device: \"cuda:sm90:NVIDIA H200\", regions: [1, {a: 2}], layout: []}";
+  const auto cache = parsed("- {tenon_timing_cache: 1}\n" + line + "\n- {profile: 0x78, streams: [0]}\n");
   ASSERT_NE(cache, nullptr);
-  EXPECT_EQ(cache->serialize(), "- {tenon_timing_cache: 1}\n" + graph + "\n- {graph: 0x78, streams: [0]}\n");
+  EXPECT_EQ(cache->serialize(), "- {tenon_timing_cache: 1}\n" + line + "\n- {profile: 0x78, streams: [0]}\n");
 }
 
 TEST(TimingCacheText, TakesWhatPeopleWrite) {
@@ -343,7 +341,7 @@ TEST(TimingCache, CombineTakesForeignDevicesOnlyWithTheFlag) {
   CacheChoice by_hand = test_choice(2);
   by_hand.device.clear();
   other.insert(by_hand);
-  EXPECT_EQ(other.foreign_choices(kTestDevice), 1u);
+  EXPECT_EQ(other.foreign_entries(kTestDevice), 1u);
   EXPECT_FALSE(own.combine(other, false));
   EXPECT_EQ(own.query_keys(nullptr, 0), 0u);
   EXPECT_TRUE(own.combine(other, true));

@@ -139,6 +139,41 @@ TEST_F(Program, DamagedFilesAreErrorsAndNotCrashes) {
                  with_model({"build"}, {"-o", at("x.tenon"), "--timing-cache", at("bad.yaml"), "--frozen-cache"}));
 }
 
+TEST_F(Program, GraphLinesAreListedMergedAndErased) {
+  const std::string cache = at("cache.yaml"), merged = at("merged.yaml");
+  const json graphs = parse_json(tenon({"cache", "list", cache, "--json", "-"}).out)["graphs"];
+  ASSERT_EQ(graphs.size(), 1u);
+  const std::string key = graphs[0]["key"];
+  EXPECT_NE(tenon({"cache", "list", cache}).out.find(key), std::string::npos);
+  EXPECT_NE(tenon({"inspect", cache}).out.find(key), std::string::npos);
+  EXPECT_EQ(parse_json(tenon({"cache", "get", cache, "--key", key, "--json", "-"}).out), graphs[0]);
+  EXPECT_NE(tenon({"cache", "get", cache, "--key", key}).out.find("graph " + key), std::string::npos);
+  ASSERT_EQ(tenon({"cache", "merge", merged, cache}).status, 0);
+  EXPECT_EQ(parse_json(tenon({"cache", "list", merged, "--json", "-"}).out)["graphs"], graphs);
+  ASSERT_EQ(tenon({"cache", "erase", merged, "--key", key}).status, 0);
+  EXPECT_TRUE(parse_json(tenon({"cache", "list", merged, "--json", "-"}).out)["graphs"].empty());
+  expect_failure(1, "no entry", {"cache", "erase", merged, "--key", key});
+}
+
+// The lists of a graph line decide nothing, so an edit that breaks them fails no build, not even a frozen one.
+TEST_F(Program, AGraphLineEditedWronglyFailsNoBuild) {
+  const std::string good = read_text(at("cache.yaml"));
+  const std::size_t lists = good.find("regions: []");
+  ASSERT_NE(lists, std::string::npos);
+  const std::string begin = good.substr(0, lists), end = good.substr(good.find('\n', lists));
+  ASSERT_EQ(tenon(with_model({"build"}, {"-o", at("a.tenon"), "--timing-cache", at("cache.yaml")})).status, 0);
+  for (const char* fields :
+       {"layout: [{value: data, format: nonsense}]}", "layout: 7, rerank: [{key: 0x1}]}", "x: [a]}"}) {
+    const std::string cache = dir_.write("edited.yaml", begin + fields + end);
+    const Outcome frozen =
+        tenon(with_model({"build"}, {"-o", at("b.tenon"), "--timing-cache", cache, "--frozen-cache"}));
+    ASSERT_EQ(frozen.status, 0) << frozen.err;
+    EXPECT_TRUE(read_text(at("a.tenon")) == read_text(at("b.tenon")));
+    ASSERT_EQ(tenon(with_model({"build"}, {"-o", at("b.tenon"), "--timing-cache", cache})).status, 0);
+    EXPECT_TRUE(read_text(at("a.tenon")) == read_text(at("b.tenon")));
+  }
+}
+
 TEST_F(Program, JsonOnStdoutIsAlone) {
   const std::vector<std::vector<std::string>> commands = {
       {"run", engine_, "--input", picture_, "--json", "-"},

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <regex>
+#include <set>
 #include <tenon/tenon.hpp>
 
 #include "tests/e2e/e2e_testing.h"
@@ -424,6 +425,32 @@ TEST_F(EditableCache, WithoutEditableModeIdenticalLayersShareOneRecord) {
   EXPECT_EQ(matmuls, 1);
 }
 
+TEST_F(EditableCache, WhatWasReRankedIsRecordedAndNotDoneAgain) {
+  const json described = json::parse(first_cache_->describe().value());
+  ASSERT_EQ(described["graphs"].size(), 1u);
+  const json& graph = described["graphs"][0];
+  ASSERT_EQ(graph["rerank"].size(), first_.report["reranked"].size());
+  for (std::size_t n = 0; n < graph["rerank"].size(); ++n) {
+    const json &entry = graph["rerank"][n], reported = first_.report["reranked"][n];
+    const json choices = describe(*first_cache_, entry["layer"])["choices"];
+    ASSERT_EQ(choices.size(), 1u) << entry;
+    EXPECT_EQ(entry["key"], choices[0]["key"]);
+    EXPECT_EQ(entry["tactic"], choices[0]["tactic"]) << "the choice is the re-ranked one";
+    EXPECT_EQ(entry["tactic"], reported["tactic_hash"]);
+    EXPECT_EQ(entry["rival"], reported["rival"]);
+    EXPECT_NE(first_log_.find("Re-ranking layer " + entry["layer"].get<std::string>()), std::string::npos);
+  }
+  const TimingCache cache = copy();
+  const std::string before = cache.serialize().value();
+  const auto second = build(cache, false);
+  ASSERT_TRUE(second.ok()) << second.status().message();
+  EXPECT_EQ(second->report["cache"]["measured"], 0);
+  EXPECT_TRUE(second->report["reranked"].empty());
+  EXPECT_EQ(log_.find("e-rank"), std::string::npos) << log_;
+  EXPECT_TRUE(second->bytes == first_.bytes);
+  EXPECT_EQ(cache.serialize().value(), before);
+}
+
 // --- the command line ---
 
 class EditableCacheProgram : public ::testing::Test {
@@ -460,6 +487,15 @@ TEST_F(EditableCacheProgram, OneConvolutionOfYoloFastest) {
   ASSERT_EQ(first.status, 0) << first.err;
   const json before = report("first.tenon");
   EXPECT_GT(before["cache"]["measured"], 0);
+  // The graph line tells the layout that the layers have.
+  std::multiset<std::string> formats, recorded;
+  for (const json& l : before["layers"]) {
+    if (l["op"] != "tenon.reformat/1" && l["format"] != "row") formats.insert(l["format"]);
+  }
+  const json listed = parse_json(tenon({"cache", "list", at("cache.yaml"), "--json", "-"}).out);
+  ASSERT_EQ(listed["graphs"].size(), 1u);
+  for (const json& entry : listed["graphs"][0]["layout"]) recorded.insert(entry["format"]);
+  EXPECT_EQ(recorded, formats);
   const std::string cache = at("cache.yaml");
 
   // A convolution with another measured tactic in the same combo, so that no conversion between formats is new.

@@ -41,6 +41,12 @@ struct Build {
                 pipeline::size_text(memory["activation"]).c_str(),
                 pipeline::size_text(memory["activation_lower_bound"]).c_str(),
                 pipeline::size_text(memory["workspace"]).c_str());
+    for (const json& entry : parsed["reranked"]) {
+      std::printf("Re-ranked by whole-graph time: %s, %s ms with %s, %s ms with %s.\n",
+                  entry["layer"].get<std::string>().c_str(), ms_text(entry["ms"]).c_str(),
+                  entry["tactic_hash"].get<std::string>().c_str(), ms_text(entry["rival_ms"]).c_str(),
+                  entry["rival"].get<std::string>().c_str());
+    }
     for (const json& text : cache["rejected"]) std::printf("Rejected: %s\n", text.get<std::string>().c_str());
   }
 };

@@ -75,10 +75,32 @@ struct CacheCommand {
                       c["pinned"].get<bool>() ? "pinned" : ""});
     }
     write_text("-", table(rows));
+    if (!described["graphs"].empty()) write_text("-", "\n" + graph_table(described["graphs"]));
+  }
+
+  /// The decisions about one graph.
+  void get_graph(const json& graph) const {
+    if (!json_file.empty()) write_json(json_file, graph);
+    if (json_file == "-") return;
+    std::vector<std::vector<std::string>> layout = {{"value", "format"}};
+    for (const json& entry : graph["layout"]) layout.push_back({entry["value"], entry["format"]});
+    std::vector<std::vector<std::string>> rerank = {{"layer", "tactic", "whole graph, ms", "rival", "whole graph, ms"}};
+    for (const json& entry : graph["rerank"]) {
+      rerank.push_back(
+          {entry["layer"], entry["tactic"], ms_text(entry["ms"]), entry["rival"], ms_text(entry["rival_ms"])});
+    }
+    write_text("-", "graph " + graph["key"].get<std::string>() + " on " + graph["device"].get<std::string>() + "\n\n" +
+                        table(layout) + "\n" + table(rerank));
   }
 
   void get() {
     const TimingCache cache = load(file);
+    if (layer.empty() && !key.empty()) {
+      const json described = json::parse(check(cache.describe()));
+      for (const json& graph : described["graphs"]) {
+        if (graph["key"] == key) return get_graph(graph);
+      }
+    }
     json choice = find(cache);
     choice["measured"] = measured(cache, choice["key"]);
     if (!json_file.empty()) write_json(json_file, choice);
@@ -151,10 +173,13 @@ struct CacheCommand {
 
   void erase() {
     TimingCache cache = load(file);
-    const json choice = find(cache);
-    cache.erase(parse_key(choice["key"]));
+    std::string erased = key;  // of a choice or a graph
+    if (!layer.empty() || key.empty() || !cache.erase(parse_key(key))) {
+      erased = find(cache)["key"];
+      cache.erase(parse_key(erased));
+    }
     check(cache.save(file));
-    std::printf("%s: erased %s\n", file.c_str(), choice["key"].get<std::string>().c_str());
+    std::printf("%s: erased %s\n", file.c_str(), erased.c_str());
   }
 
   void merge() {

@@ -280,6 +280,15 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+std::string graph_table(const nlohmann::json& graphs) {
+  std::vector<std::vector<std::string>> rows = {{"graph", "values not row-major", "layers re-ranked", "device"}};
+  for (const auto& graph : graphs) {
+    rows.push_back({graph["key"], std::to_string(graph["layout"].size()), std::to_string(graph["rerank"].size()),
+                    graph["device"]});
+  }
+  return table(rows);
+}
+
 std::string ms_text(double ms) {
   char text[32];
   std::snprintf(text, sizeof(text), ms < 1 ? "%.4f" : "%.3f", ms);

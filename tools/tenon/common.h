@@ -73,6 +73,8 @@ void write_text(const std::string& where, const std::string& text);
 
 /// A table with left-aligned columns.
 std::string table(const std::vector<std::vector<std::string>>& rows);
+/// The graph lines of a described timing cache as a table.
+std::string graph_table(const nlohmann::json& graphs);
 
 /// Milliseconds with a sensible number of digits.
 std::string ms_text(double ms);

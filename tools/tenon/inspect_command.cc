@@ -47,6 +47,7 @@ struct Inspect {
           {c["layer"], c["key"], c["kernel"], c["tactic"], ms_text(c["ms"]), c["pinned"].get<bool>() ? "pinned" : ""});
     }
     write_text("-", table(rows));
+    if (!described["graphs"].empty()) write_text("-", "\n" + graph_table(described["graphs"]));
   }
 
   void plugin() const {

@@ -137,7 +137,7 @@ TENON_API void tn_cache_reset(TnTimingCache* cache);
 TENON_API TnStatus tn_cache_insert(TnTimingCache* cache, const char* choice_json);
 TENON_API int32_t tn_cache_pin(TnTimingCache* cache, const TnCacheKey* key, int32_t pinned);
 TENON_API int32_t tn_cache_erase(TnTimingCache* cache, const TnCacheKey* key);
-/* JSON: choices[], measured[] with the file's fields; of one layer if `layer` is not NULL. */
+/* JSON: choices[], measured[], graphs[] with the file's fields; if `layer` is not NULL, of that layer and no graphs. */
 TENON_API TnStatus tn_cache_describe(const TnTimingCache* cache, const char* layer, TnText** json);
 
 /* --- build --- */
