@@ -22,7 +22,7 @@ struct Weights {
 // NCHW: rows are output channels, columns pixels; NHWC: the other way about.
 template <class Tile, bool kNhwc>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
-    conv_kernel(const __grid_constant__ ConvInput in, const __grid_constant__ Weights weights, TileOutput out,
+    conv_kernel(const __grid_constant__ ConvInput in, const __grid_constant__ Weights weights, TileOutput<float> out,
                 DeviceEpilogue epilogue) {
   __shared__ typename Tile::Shared shared;
   uint32_t row_tile = blockIdx.x;
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
       PlanarLoader<Tile::kColumns, Tile::kDepth, Tile::kThreads> b(in, group, column, begin, end);
       tile_product<Tile>(a, b, steps, shared, sums);
     }
-    TileOutput to = out;
+    TileOutput<float> to = out;
     to.data += group * weights.group_stride;
     if (to.residual != nullptr) to.residual += group * weights.group_stride;
     if (to.row_bias != nullptr) to.row_bias += group * weights.group_rows;
@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
 }
 
 template <class Tile>
-cudaError_t launch(bool nhwc, const ConvInput& in, Weights weights, const TileOutput& out, const Epilogue& epilogue,
-                   int parts, cudaStream_t stream) {
+cudaError_t launch(bool nhwc, const ConvInput& in, Weights weights, const TileOutput<float>& out,
+                   const Epilogue& epilogue, int parts, cudaStream_t stream) {
   const int64_t row_tiles = ceil_div(nhwc ? in.pixels : weights.group_rows, Tile::kRows);
   const int64_t column_tiles = ceil_div(nhwc ? weights.group_rows : in.pixels, Tile::kColumns);
   weights.row_tiles = Divider<uint32_t>(row_tiles);
@@ -107,7 +107,7 @@ cudaError_t conv2d_implicit_gemm(const Conv2dGeometry& g, const Conv2dConfig& co
   weights.groups = g.groups;
   weights.part_stride = g.n * g.k * out_pixels;
   weights.group_stride = nhwc ? kg : kg * out_pixels;
-  TileOutput out = {};
+  TileOutput<float> out = {};
   out.data = parts != nullptr ? parts : buffers.output;
   out.row_stride = nhwc ? g.k : out_pixels;
   out.run_stride = nhwc ? 0 : g.k * out_pixels;
