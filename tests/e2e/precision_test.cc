@@ -1,0 +1,190 @@
+// Half precision and tf32 on a GPU, through the public API. Needs a GPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include <tenon/tenon.hpp>
+
+#include "tests/e2e/e2e_testing.h"
+
+namespace tenon::e2e {
+namespace {
+
+/// The operands of one layer; the first are inputs of the network, the others constants.
+struct LayerCase {
+  std::string name;
+  std::string op;
+  std::string attrs;
+  std::vector<std::vector<std::int64_t>> inputs;
+  std::vector<std::vector<std::int64_t>> constants;
+  std::set<std::string> kernels;  ///< of which a tactic must pass
+};
+
+void PrintTo(const LayerCase& layer, std::ostream* out) { *out << layer.name; }
+
+/// From -1 to 1, or above 0: multiples of 1/256, which are the same numbers in f16. No zeros, to divide by.
+std::vector<float> values_of(const std::vector<std::int64_t>& dims, std::uint32_t seed, bool positive = false) {
+  std::mt19937 engine(seed);
+  std::vector<float> values(static_cast<std::size_t>(
+      std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<std::int64_t>())));
+  for (float& value : values) {
+    value = static_cast<float>(1 + engine() % 256) / 256;
+    if (!positive && engine() % 2 == 0) value = -value;
+  }
+  return values;
+}
+
+class Precision : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(library_.discover().ok());
+    Network network = Network::create(library_).value();
+    const TensorId x = network.add_input("x", {1}).value();
+    ASSERT_TRUE(network.mark_output(network.add_layer("tenon.relu/1", "relu", {x}).value()).ok());
+    const auto built = Builder(library_).build(network, config("cuda"));
+    if (!built.ok()) GTEST_SKIP() << built.status().message();
+  }
+
+  static BuilderConfig config(const std::string& device, const std::map<std::string, std::string>& options = {}) {
+    BuilderConfig result = BuilderConfig::create().value();
+    EXPECT_TRUE(result.set("device", device).ok());
+    for (const auto& [key, value] : options) EXPECT_TRUE(result.set(key, value).ok()) << key;
+    return result;
+  }
+
+  static TensorId cast(Network* network, TensorId x, const std::string& name, const std::string& dtype) {
+    return network->add_layer("tenon.cast/1", name, {x}, R"({"to": ")" + dtype + R"("})").value();
+  }
+
+  /// The layer in `dtype` between f32 inputs and an f32 output; constants are cast while building.
+  Network network_of(const LayerCase& layer, const std::string& dtype) {
+    Network network = Network::create(library_).value();
+    std::vector<TensorId> operands;
+    std::uint32_t seed = 1;
+    for (const auto& dims : layer.inputs) {
+      const std::string name = "x" + std::to_string(operands.size());
+      operands.push_back(cast(&network, network.add_input(name, dims).value(), name + ".cast", dtype));
+      ++seed;
+    }
+    for (const auto& dims : layer.constants) {
+      const std::string name = "c" + std::to_string(operands.size());
+      const TensorId constant = network.add_constant(name, dims, values_of(dims, seed++, true)).value();
+      operands.push_back(cast(&network, constant, name + ".cast", dtype));
+    }
+    const TensorId y = network.add_layer(layer.op, "layer", operands, layer.attrs).value();
+    EXPECT_TRUE(network.mark_output(cast(&network, y, "y", "f32")).ok());
+    return network;
+  }
+
+  std::vector<float> run(const BuiltEngine& built, const std::string& device,
+                         std::vector<std::vector<float>> inputs) const {
+    const Engine engine = Runtime(library_, device).create(built.data(), built.size()).value();
+    ExecutionContext context = ExecutionContext::create(engine).value();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      EXPECT_TRUE(context.set_tensor(engine.inputs()[i].name, inputs[i].data()).ok());
+    }
+    std::vector<float> output(values_of(engine.outputs()[0].dims, 0).size());
+    EXPECT_TRUE(context.set_tensor(engine.outputs()[0].name, output.data()).ok());
+    const Status status = context.execute();
+    EXPECT_TRUE(status.ok()) << status.message();
+    return output;
+  }
+
+  Library library_ = Library::create().value();
+};
+
+/// Relative l2 distance.
+double distance(const std::vector<float>& expected, const std::vector<float>& found) {
+  EXPECT_EQ(expected.size(), found.size());
+  double difference = 0, total = 0;
+  for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
+    difference += (double{expected[i]} - found[i]) * (double{expected[i]} - found[i]);
+    total += double{expected[i]} * expected[i];
+  }
+  return std::sqrt(difference / total);
+}
+
+class HalfLayer : public Precision, public ::testing::WithParamInterface<LayerCase> {};
+
+// Each tactic is compared with the op's reference while it is tuned; the chosen one with the CPU in f32 here.
+TEST_P(HalfLayer, EveryTacticPassesAndTheResultIsThatOfF32) {
+  const LayerCase& layer = GetParam();
+  const TimingCache cache = TimingCache::create(library_, "", 0, "cuda").value();
+  BuilderConfig on_gpu = config("cuda");
+  ASSERT_TRUE(on_gpu.set_cache(cache).ok());
+  const Network network = network_of(layer, "f16");
+  const auto built = Builder(library_).build(network, on_gpu);
+  ASSERT_TRUE(built.ok()) << built.status().message();
+
+  std::set<std::string> passed;
+  const json explained = parse_json(Builder(library_).explain(network, on_gpu, "layer").value());
+  for (const json& candidate : explained["candidates"]) {
+    const std::string kernel = candidate["kernel"], status = candidate["status"];
+    EXPECT_NE(status, "rejected") << candidate.dump();
+    if (status == "chosen" || status == "measured") passed.insert(kernel);
+  }
+  for (const std::string& kernel : layer.kernels) EXPECT_TRUE(passed.count(kernel)) << kernel << explained.dump(1);
+
+  std::vector<std::vector<float>> inputs;
+  for (const auto& dims : layer.inputs)
+    inputs.push_back(values_of(dims, static_cast<std::uint32_t>(inputs.size()) + 1));
+  const auto reference = Builder(library_).build(network_of(layer, "f32"), config("cpu"));
+  ASSERT_TRUE(reference.ok()) << reference.status().message();
+  // Rounding to eleven bits: 2^-11 at most, and again where a library stores a result before the activation.
+  EXPECT_LT(distance(run(*reference, "cpu", inputs), run(*built, "cuda", inputs)), 1e-3);
+}
+
+std::vector<LayerCase> half_layers() {
+  const std::vector<std::int64_t> image = {2, 8, 13, 10};
+  std::vector<LayerCase> cases;
+  for (const char* name :
+       {"linear", "relu", "relu6", "leaky_relu", "logistic", "tanh", "elu", "mish", "swish", "hard_swish"}) {
+    const std::string op = std::string("tenon.") + name;
+    cases.push_back({name, op + "/1", "", {image}, {}, {op + ".vector.f16.cuda"}});
+  }
+  for (const char* name : {"add", "sub", "mul", "div"}) {
+    const std::string op = std::string("tenon.") + name;
+    cases.push_back({name, op + "/1", "", {image, image}, {}, {op + ".vector.f16.cuda"}});
+    cases.push_back(
+        {std::string(name) + "_broadcast", op + "/1", "", {image, {1, 8, 1, 1}}, {}, {op + ".vector.f16.cuda"}});
+  }
+  cases.push_back({"softmax", "tenon.softmax/1", R"({"axis": 1})", {{3, 37, 5}}, {}, {"tenon.softmax.rows.f16.cuda"}});
+  const std::string window = R"({"kernel": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]})";
+  for (const std::string name : {"max_pool", "avg_pool"}) {
+    cases.push_back({name, "tenon." + name + "/1", window, {image}, {}, {"tenon." + name + ".window.f16.cuda"}});
+  }
+  cases.push_back(
+      {"global_avg_pool", "tenon.global_avg_pool/1", "", {image}, {}, {"tenon.global_avg_pool.blocks.f16.cuda"}});
+  cases.push_back(
+      {"batch_norm", "tenon.batch_norm/1", "", {image}, {{8}, {8}, {8}, {8}}, {"tenon.batch_norm.affine.f16.cuda"}});
+  cases.push_back({"upsample",
+                   "tenon.upsample/1",
+                   R"({"factors": [2, 3], "scale": 0.5})",
+                   {image},
+                   {},
+                   {"tenon.upsample.nearest.f16.cuda"}});
+  cases.push_back(
+      {"concat", "tenon.concat/1", R"({"axis": 1})", {image, {2, 3, 13, 10}}, {}, {"tenon.concat.copy.cuda"}});
+  cases.push_back({"slice",
+                   "tenon.slice/1",
+                   R"({"starts": [1, 9], "ends": [8, 0], "axes": [1, 3], "steps": [2, -3]})",
+                   {image},
+                   {},
+                   {"tenon.slice.copy.cuda"}});
+  cases.push_back({"reshape", "tenon.reshape/1", R"({"shape": [2, -1]})", {image}, {}, {"tenon.reshape.copy.cuda"}});
+  cases.push_back(
+      {"transpose", "tenon.transpose/1", R"({"perm": [0, 2, 3, 1]})", {image}, {}, {"tenon.transpose.tiled.cuda"}});
+  cases.push_back({"reorg", "tenon.reorg/1", R"({"stride": 2})", {{2, 8, 6, 4}}, {}, {"tenon.reorg.copy.cuda"}});
+  cases.push_back(
+      {"reformat", "tenon.reformat/1", R"({"from": "row", "to": "nhwc"})", {image}, {}, {"tenon.reformat.copy.cuda"}});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HalfLayer, ::testing::ValuesIn(half_layers()),
+                         [](const ::testing::TestParamInfo<LayerCase>& entry) { return entry.param.name; });
+
+}  // namespace
+}  // namespace tenon::e2e
