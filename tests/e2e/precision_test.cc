@@ -180,6 +180,13 @@ std::vector<LayerCase> half_layers() {
   cases.push_back({"reorg", "tenon.reorg/1", R"({"stride": 2})", {{2, 8, 6, 4}}, {}, {"tenon.reorg.copy.cuda"}});
   cases.push_back(
       {"reformat", "tenon.reformat/1", R"({"from": "row", "to": "nhwc"})", {image}, {}, {"tenon.reformat.copy.cuda"}});
+  const std::set<std::string> products = {"tenon.matmul.tiled.f16.cuda", "tenon.matmul.cublaslt.f16"};
+  cases.push_back({"matmul", "tenon.matmul/1", "", {{3, 40, 64}, {3, 64, 72}}, {}, products});
+  cases.push_back({"matmul_odd", "tenon.matmul/1", R"({"transpose_a": 1})", {{65, 33}, {65, 71}}, {}, products});
+  cases.push_back({"matmul_weights", "tenon.matmul/1", R"({"transpose_b": 1})", {{2, 5, 96}}, {{40, 96}}, products});
+  const std::set<std::string> layers = {"tenon.fully_connected.tiled.f16.cuda", "tenon.fully_connected.cublaslt.f16"};
+  cases.push_back({"fully_connected", "tenon.fully_connected/1", "", {{4, 8, 6, 4}}, {{100, 192}, {100}}, layers});
+  cases.push_back({"fully_connected_plain", "tenon.fully_connected/1", "", {{1, 192}}, {{104, 192}}, layers});
   return cases;
 }
 
