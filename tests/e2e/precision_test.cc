@@ -216,20 +216,26 @@ std::vector<LayerCase> half_layers() {
       {"reformat", "tenon.reformat/1", R"({"from": "row", "to": "nhwc"})", {image}, {}, {"tenon.reformat.copy.cuda"}});
   const std::set<std::string> products = {"tenon.matmul.tiled.f16.cuda", "tenon.matmul.cublaslt.f16"};
   cases.push_back({"matmul", "tenon.matmul/1", "", {{3, 40, 64}, {3, 64, 72}}, {}, products});
-  cases.push_back({"matmul_odd", "tenon.matmul/1", R"({"transpose_a": 1})", {{65, 33}, {65, 71}}, {}, products});
+  cases.push_back({"matmul_odd",
+                   "tenon.matmul/1",
+                   R"({"transpose_a": 1})",
+                   {{65, 33}, {65, 71}},
+                   {},
+                   {"tenon.matmul.tiled.f16.cuda"}});
   cases.push_back({"matmul_weights", "tenon.matmul/1", R"({"transpose_b": 1})", {{2, 5, 96}}, {{40, 96}}, products});
   const std::set<std::string> layers = {"tenon.fully_connected.tiled.f16.cuda", "tenon.fully_connected.cublaslt.f16"};
   cases.push_back({"fully_connected", "tenon.fully_connected/1", "", {{4, 8, 6, 4}}, {{100, 192}, {100}}, layers});
   cases.push_back({"fully_connected_plain", "tenon.fully_connected/1", "", {{1, 192}}, {{104, 192}}, layers});
-  const std::set<std::string> convolutions = {"tenon.conv2d.implicit.f16.cuda", "tenon.conv2d.cudnn.f16"};
+  // The library need not have an engine for each.
+  const std::set<std::string> own = {"tenon.conv2d.implicit.f16.cuda"};
+  const std::set<std::string> both = {"tenon.conv2d.implicit.f16.cuda", "tenon.conv2d.cudnn.f16"};
   const std::string padded = R"({"pads": [1, 1, 1, 1]})", halved = R"({"strides": [2, 2]})";
   const std::string depthwise = R"({"pads": [1, 1, 1, 1], "groups": 32})";
-  cases.push_back({"conv2d", "tenon.conv2d/1", padded, {{2, 16, 14, 12}}, {{24, 16, 3, 3}, {24}}, convolutions});
-  cases.push_back({"conv2d_plain", "tenon.conv2d/1", halved, {{1, 8, 15, 17}}, {{8, 8, 3, 3}}, convolutions});
-  cases.push_back({"conv2d_first", "tenon.conv2d/1", padded, {{1, 3, 20, 20}}, {{16, 3, 3, 3}, {16}}, convolutions});
-  cases.push_back({"conv2d_1x1", "tenon.conv2d/1", "", {{1, 32, 7, 7}}, {{40, 32, 1, 1}, {40}}, convolutions});
-  cases.push_back(
-      {"conv2d_depthwise", "tenon.conv2d/1", depthwise, {{1, 32, 9, 9}}, {{32, 1, 3, 3}, {32}}, convolutions});
+  cases.push_back({"conv2d", "tenon.conv2d/1", padded, {{2, 16, 14, 12}}, {{24, 16, 3, 3}, {24}}, both});
+  cases.push_back({"conv2d_plain", "tenon.conv2d/1", halved, {{1, 8, 15, 17}}, {{8, 8, 3, 3}}, own});
+  cases.push_back({"conv2d_first", "tenon.conv2d/1", padded, {{1, 3, 20, 20}}, {{16, 3, 3, 3}, {16}}, own});
+  cases.push_back({"conv2d_1x1", "tenon.conv2d/1", "", {{1, 32, 7, 7}}, {{40, 32, 1, 1}, {40}}, both});
+  cases.push_back({"conv2d_depthwise", "tenon.conv2d/1", depthwise, {{1, 32, 9, 9}}, {{32, 1, 3, 3}, {32}}, own});
   return cases;
 }
 
@@ -283,6 +289,101 @@ TEST_F(Half, ANetworkGivesWhatItGivesInF32) {
 
 INSTANTIATE_TEST_SUITE_P(All, HalfLayer, ::testing::ValuesIn(half_layers()),
                          [](const ::testing::TestParamInfo<LayerCase>& entry) { return entry.param.name; });
+
+/// Matrix products and convolutions in f32 through the libraries, one tactic after the other.
+class Tf32 : public Precision, public ::testing::WithParamInterface<LayerCase> {
+ protected:
+  // Relative l2: float32 sums stay far below, operands rounded to eleven bits (2^-11 of each) come out above.
+  static constexpr double kFloat32 = 5e-5, kTf32 = 2e-3;
+
+  void SetUp() override {
+    Precision::SetUp();
+    if (IsSkipped()) return;
+    const std::string kernel = *GetParam().kernels.begin();
+    if (library_.describe().value().find(kernel) == std::string::npos) GTEST_SKIP() << "no " << kernel;
+    std::mt19937 engine(1);
+    std::normal_distribution<float> normal;
+    const auto random = [&](const std::vector<std::int64_t>& dims) {
+      std::vector<float> values = values_of(dims, 0);
+      for (float& value : values) value = normal(engine);
+      return values;
+    };
+    x_ = random(GetParam().inputs[0]);
+    const TensorId x = network_.add_input("x", GetParam().inputs[0]).value();
+    const TensorId w = network_.add_constant("w", GetParam().constants[0], random(GetParam().constants[0])).value();
+    EXPECT_TRUE(
+        network_.mark_output(network_.add_layer(GetParam().op, "layer", {x, w}, GetParam().attrs).value()).ok());
+    expected_ = run(Builder(library_).build(network_, config("cpu")).value(), "cpu", {x_.data()});
+  }
+
+  /// What passed verification: params and hash of the kernel's tactics.
+  std::map<std::string, std::string> tactics(const std::string& precision) {
+    std::map<std::string, std::string> found;
+    const auto text = Builder(library_).explain(network_, config("cuda", {{"precision", precision}}), "layer");
+    EXPECT_TRUE(text.ok()) << text.status().message();
+    if (!text.ok()) return found;
+    const json explained = parse_json(*text);
+    for (const json& candidate : explained["candidates"]) {
+      const std::string status = candidate["status"];
+      if (GetParam().kernels.count(candidate["kernel"]) == 0 || status == "declined") continue;
+      EXPECT_NE(status, "rejected") << candidate.dump();
+      found[candidate["tactic"]] = candidate["tactic_hash"];
+    }
+    return found;
+  }
+
+  double error_of(const std::string& precision, const std::string& hash) {
+    const json rule = {{"match", "layer"}, {"kernel", *GetParam().kernels.begin()}, {"tactic", hash}};
+    const auto built =
+        Builder(library_).build(network_, config("cuda", {{"precision", precision}, {"layer", rule.dump()}}));
+    EXPECT_TRUE(built.ok()) << built.status().message();
+    return built.ok() ? distance(expected_, run(*built, "cuda", {x_.data()})) : INFINITY;
+  }
+
+  Network network_ = Network::create(library_).value();
+  std::vector<float> x_, expected_;
+};
+
+TEST_P(Tf32, IsNeverOfferedWhereItIsNotAllowed) {
+  const auto offered = tactics("fp32");
+  EXPECT_FALSE(offered.empty());
+  int tried = 0;
+  for (const auto& [params, hash] : offered) {
+    EXPECT_EQ(params.find("tf32"), std::string::npos) << params;
+    if (++tried > 6) continue;
+    EXPECT_LT(error_of("fp32", hash), kFloat32) << params;
+  }
+}
+
+TEST_P(Tf32, IsOfferedAndPassesWhereItIsAllowed) {
+  bool found = false;
+  for (const auto& [params, hash] : tactics("tf32")) {
+    if (found) break;
+    const double error = error_of("tf32", hash);
+    EXPECT_LT(error, kTf32) << params;
+    found = error > kFloat32;
+    EXPECT_TRUE(found || params.find("compute=tf32") == std::string::npos) << params << " has an error of " << error;
+  }
+  EXPECT_TRUE(found);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Tf32,
+    ::testing::Values(
+        LayerCase{"matmul", "tenon.matmul/1", "", {{256, 512}}, {{512, 384}}, {"tenon.matmul.cublaslt.f32"}},
+        LayerCase{"fully_connected",
+                  "tenon.fully_connected/1",
+                  "",
+                  {{64, 512}},
+                  {{256, 512}},
+                  {"tenon.fully_connected.cublaslt.f32"}},
+        LayerCase{"conv2d",
+                  "tenon.conv2d/1",
+                  R"({"pads": [1, 1, 1, 1]})",
+                  {{2, 64, 28, 28}},
+                  {{64, 64, 3, 3}},
+                  {"tenon.conv2d.cudnn.f32"}}),
+    [](const ::testing::TestParamInfo<LayerCase>& entry) { return entry.param.name; });
 
 }  // namespace
 }  // namespace tenon::e2e
