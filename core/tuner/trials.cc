@@ -79,7 +79,12 @@ Result<Bench*> Trials::bench_of(std::size_t candidate) {
 Status Trials::compare(std::size_t candidate, Bench* bench) {
   for (std::size_t output = 0; output < samples_.size(); ++output) {
     const std::int32_t dtype = candidates_[candidate].combo.outputs[output].dtype;
-    TENON_ASSIGN(const TnTolerance tolerance, tolerance_of(op_, site_->desc().attrs, dtype));
+    TENON_ASSIGN(TnTolerance tolerance, tolerance_of(op_, site_->desc().attrs, dtype));
+    if (dtype == TN_F32 && (site_->desc().flags & TN_SITE_ALLOW_TF32) != 0) {
+      // tf32 has the ten bits of mantissa that f16 has.
+      TENON_ASSIGN(const TnTolerance half, tolerance_of(op_, site_->desc().attrs, TN_F16));
+      tolerance = {std::max(tolerance.absolute, half.absolute), std::max(tolerance.relative, half.relative)};
+    }
     TENON_RETURN_IF_ERROR(bench->compare(samples_[output], tolerance));
   }
   return {};

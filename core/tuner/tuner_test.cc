@@ -68,13 +68,14 @@ class TunerTest : public ::testing::Test {
     EXPECT_TRUE(registry_->add_linked(&main_plugin).ok());
   }
 
-  TuneSite make_site(const std::string& layer = "double1") const {
+  TuneSite make_site(const std::string& layer = "double1", std::uint32_t flags = 0) const {
     SiteDesc desc;
     desc.op_id = kOp;
     desc.dims = {make_dims({1000}), make_dims({1000})};
     desc.dtypes = {TN_F32, TN_F32};
     desc.num_inputs = desc.num_outputs = 1;
     desc.constants.resize(1);
+    desc.flags = flags;
     TuneSite site;
     site.site = Site::create(std::move(desc), *device_);
     site.op = registry_->find_op(kOp);
@@ -153,6 +154,18 @@ TEST_F(TunerTest, TheFastestRightOneWinsAndTheWrongOneIsRejectedByName) {
   EXPECT_EQ(choice->layer, "double1");
   EXPECT_EQ(choice->device, device_->info().signature);
   EXPECT_EQ(choice->tactic, tactic_hash("test.twice.fast", "tile=8"));
+}
+
+// A product in tf32 is off by about 2^-11 of its result, five times what f32 is allowed by default.
+TEST_F(TunerTest, WhereTf32IsAllowedF32MayBeAsFarOffAsF16) {
+  behaviours()["test.twice.wrong "].factor = 2.001f;
+  const TuneSite exact = make_site();
+  EXPECT_EQ(tune(exact).times[index_of(exact, "test.twice.wrong")].state, State::kRejected);
+  const TuneSite tf32 = make_site("double1", TN_SITE_ALLOW_TF32);
+  EXPECT_EQ(tune(tf32).times[index_of(tf32, "test.twice.wrong")].state, State::kMeasured);
+  cache_->reset();
+  behaviours()["test.twice.wrong "].factor = 2.1f;
+  EXPECT_EQ(tune(tf32).times[index_of(tf32, "test.twice.wrong")].state, State::kRejected);
 }
 
 TEST_F(TunerTest, ASecondBuildMeasuresNothing) {

@@ -34,12 +34,14 @@ cudaError_t add_parts(const float* parts, int count, int64_t batches, int64_t ro
                       int64_t c_stride, const GemmOutput& output, cudaStream_t stream) noexcept {
   const int64_t size = batches * rows * columns;
   if (size <= 0) return cudaSuccess;
+  const float* bias = static_cast<const float*>(output.bias);
   with_index(size, [&](auto index) {
     using Index = decltype(index);
     add_kernel<Index><<<grid_for(size, kThreads), kThreads, 0, stream>>>(
         parts, count, size, Divider<Index>(rows), Divider<Index>(columns), ldc, c_stride,
-        output.bias_axis == BiasAxis::kPerRow ? output.bias : nullptr,
-        output.bias_axis == BiasAxis::kPerColumn ? output.bias : nullptr, output.residual, output.epilogue, output.c);
+        output.bias_axis == BiasAxis::kPerRow ? bias : nullptr,
+        output.bias_axis == BiasAxis::kPerColumn ? bias : nullptr, static_cast<const float*>(output.residual),
+        output.epilogue, static_cast<float*>(output.c));
   });
   return cudaGetLastError();
 }

@@ -10,14 +10,15 @@ namespace {
 constexpr int kThreads = 256;
 
 // Threads stride over the packed weights: row [..][pitch] holds [taps][channels] of one output channel.
+template <class T>
 __global__ void __launch_bounds__(kThreads)
-    pack_rows(int64_t count, int64_t pitch, int64_t channels, int64_t taps, const float* weights, float* packed) {
+    pack_rows(int64_t count, int64_t pitch, int64_t channels, int64_t taps, const T* weights, float* packed) {
   for (int64_t i = global_thread(); i < count; i += global_threads()) {
     const int64_t row = i / pitch;
     const int64_t at = i - row * pitch;
     const int64_t tap = at / max(channels, static_cast<int64_t>(1));
     const int64_t channel = at - tap * channels;
-    packed[i] = tap < taps && channels > 0 ? weights[(row * channels + channel) * taps + tap] : 0.0f;
+    packed[i] = tap < taps && channels > 0 ? to_float(weights[(row * channels + channel) * taps + tap]) : 0.0f;
   }
 }
 
@@ -57,6 +58,7 @@ GemmShape product(const Conv2dGeometry& g, const Conv2dConfig& config) {
     shape.ldc = g.k;
     shape.batches = g.groups;
   }
+  shape.type = config.type;
   return shape;
 }
 
@@ -70,6 +72,7 @@ bool fits(int64_t size, int64_t kernel, int64_t stride, int64_t dilation, int64_
 
 bool conv2d_supports(const Conv2dGeometry& g, const Conv2dConfig& config) noexcept {
   if (config.layout != Layout::kNchw && config.layout != Layout::kNhwc) return false;
+  if (config.type != ElementType::kF32 && config.algorithm != Conv2dAlgorithm::kImplicitGemm) return false;
   if (g.n < 0 || g.groups < 1 || g.c % g.groups != 0 || g.k % g.groups != 0) return false;
   if (!fits(g.h, g.r, g.stride_h, g.dilation_h, g.pad_top, g.oh)) return false;
   if (!fits(g.w, g.s, g.stride_w, g.dilation_w, g.pad_left, g.ow)) return false;
@@ -96,19 +99,25 @@ size_t conv2d_packed_bytes(const Conv2dGeometry& g, const Conv2dConfig& config) 
   return static_cast<size_t>(g.k * row) * sizeof(float);
 }
 
-cudaError_t conv2d_pack_weights(const Conv2dGeometry& g, const Conv2dConfig& config, const float* weights, void* packed,
+cudaError_t conv2d_pack_weights(const Conv2dGeometry& g, const Conv2dConfig& config, const void* weights, void* packed,
                                 cudaStream_t stream) noexcept {
   const int64_t count = static_cast<int64_t>(conv2d_packed_bytes(g, config) / sizeof(float));
   if (count == 0) return cudaSuccess;
   const bool depthwise = config.algorithm == Conv2dAlgorithm::kDepthwise;
   float* to = static_cast<float*>(packed);
   if (depthwise && config.layout == Layout::kNhwc) {
-    pack_taps<<<grid_for(count, kThreads), kThreads, 0, stream>>>(count, g.c, g.r * g.s, weights, to);
-  } else {
-    pack_rows<<<grid_for(count, kThreads), kThreads, 0, stream>>>(count, depthwise ? g.r * g.s : weights_pitch(g),
-                                                                  g.c / g.groups, g.r * g.s, weights, to);
+    pack_taps<<<grid_for(count, kThreads), kThreads, 0, stream>>>(count, g.c, g.r * g.s,
+                                                                  static_cast<const float*>(weights), to);
+    return cudaGetLastError();
   }
-  return cudaGetLastError();
+  cudaError_t error = cudaErrorInvalidValue;
+  with_float(config.type, [&](auto element) {
+    using T = decltype(element);
+    pack_rows<T><<<grid_for(count, kThreads), kThreads, 0, stream>>>(
+        count, depthwise ? g.r * g.s : weights_pitch(g), g.c / g.groups, g.r * g.s, static_cast<const T*>(weights), to);
+    error = cudaGetLastError();
+  });
+  return error;
 }
 
 size_t conv2d_workspace_bytes(const Conv2dGeometry& g, const Conv2dConfig& config) noexcept {
@@ -131,7 +140,7 @@ cudaError_t conv2d(const Conv2dGeometry& g, const Conv2dConfig& config, const Co
   output.residual = buffers.residual;
   output.epilogue = epilogue;
   if (config.algorithm == Conv2dAlgorithm::kGemm1x1) {
-    const float* weights = static_cast<const float*>(buffers.packed_weights);
+    const void* weights = buffers.packed_weights;
     return gemm(product(g, config), nhwc ? buffers.input : weights, nhwc ? weights : buffers.input, output,
                 config.tactic, buffers.workspace, stream);
   }

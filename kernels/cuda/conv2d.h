@@ -1,4 +1,4 @@
-// conv2d: 2-D convolution (cross-correlation, as in the deep learning frameworks), float32.
+// conv2d: 2-D convolution (cross-correlation, as in the deep learning frameworks), float types (element_type.h).
 //   y[n,k,oh,ow] = act(bias[k] + residual[n,k,oh,ow]
 //                      + sum over c,r,s of x[n, g*C/groups + c, oh*stride_h - pad_top + r*dilation_h,
 //                                            ow*stride_w - pad_left + s*dilation_w] * weights[k,c,r,s])
@@ -10,7 +10,7 @@
 // Common rules
 // - Launches on the stream, allocates nothing, does not wait, may be captured; returns the error of the launch, and
 //   cudaErrorInvalidValue where conv2d_supports is false.
-// - Pointers are device memory, aligned to 4 bytes (16 is faster); packed weights and workspaces to 16.
+// - Pointers are device memory, aligned to their element (16 is faster); packed weights and workspaces to 16.
 // - Arithmetic is float32 with fused multiply-add, never tf32. The same geometry and config give the same bits.
 // - Packed weights fit the very geometry (but n, h, w, oh, ow, pads, strides and dilations) and config that they were
 //   packed for.
@@ -39,18 +39,20 @@ enum class Conv2dAlgorithm : int {
   kDepthwise,
 };
 
+// kF16: only kImplicitGemm, with the tactic k64x64 without split_k.
 struct Conv2dConfig {
   Conv2dAlgorithm algorithm = Conv2dAlgorithm::kImplicitGemm;
   Layout layout = Layout::kNchw;  // of input and output: kNchw or kNhwc
   GemmTactic tactic;
+  ElementType type = ElementType::kF32;  // of input, weights, bias, residual and output; packed weights are float
 };
 
 struct Conv2dBuffers {
-  const float* input = nullptr;
+  const void* input = nullptr;
   const void* packed_weights = nullptr;
-  const float* bias = nullptr;      // null, or [k]
-  const float* residual = nullptr;  // null, or a tensor of the output's shape and layout; may be the output itself
-  float* output = nullptr;
+  const void* bias = nullptr;      // null, or [k]
+  const void* residual = nullptr;  // null, or a tensor of the output's shape and layout; may be the output itself
+  void* output = nullptr;
   void* workspace = nullptr;  // conv2d_workspace_bytes bytes, may be null if that is 0
 };
 
@@ -63,7 +65,7 @@ GemmTactic conv2d_default_tactic(const Conv2dGeometry& geometry, Conv2dAlgorithm
 
 // Weights come as [k][c/groups][r][s], dense, in device memory. REQUIRES (all below): conv2d_supports.
 size_t conv2d_packed_bytes(const Conv2dGeometry& geometry, const Conv2dConfig& config) noexcept;
-cudaError_t conv2d_pack_weights(const Conv2dGeometry& geometry, const Conv2dConfig& config, const float* weights,
+cudaError_t conv2d_pack_weights(const Conv2dGeometry& geometry, const Conv2dConfig& config, const void* weights,
                                 void* packed, cudaStream_t stream) noexcept;
 
 // 0 unless config.tactic.split_k > 1.

@@ -104,11 +104,11 @@ cudaError_t launch(const Conv2dGeometry& g, const Conv2dBuffers& buffers, const 
   with_index(count, [&](auto index) {
     using Index = decltype(index);
     Params<Index> p = {};
-    p.x = buffers.input;
+    p.x = static_cast<const float*>(buffers.input);
     p.weights = static_cast<const float*>(buffers.packed_weights);
-    p.bias = buffers.bias;
-    p.residual = buffers.residual;
-    p.y = buffers.output;
+    p.bias = static_cast<const float*>(buffers.bias);
+    p.residual = static_cast<const float*>(buffers.residual);
+    p.y = static_cast<float*>(buffers.output);
     p.count = count;
     p.h = static_cast<int>(g.h);
     p.w = static_cast<int>(g.w);

@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "kernels/cuda/conv2d_internal.h"
 #include "kernels/cuda/conv2d_loaders.cuh"
 #include "kernels/cuda/gemm_internal.h"
@@ -20,9 +22,9 @@ struct Weights {
 
 // blockIdx.x: the tile, down the rows first; y: the part of k; z strides over the groups. See tile.cuh.
 // NCHW: rows are output channels, columns pixels; NHWC: the other way about.
-template <class Tile, bool kNhwc>
+template <class Tile, class T, bool kNhwc>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
-    conv_kernel(const __grid_constant__ ConvInput in, const __grid_constant__ Weights weights, TileOutput out,
+    conv_kernel(const __grid_constant__ ConvInput in, const __grid_constant__ Weights weights, TileOutput<T> out,
                 DeviceEpilogue epilogue) {
   __shared__ typename Tile::Shared shared;
   uint32_t row_tile = blockIdx.x;
@@ -38,17 +40,17 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     const float* matrix = weights.data + group * weights.group_rows * weights.pitch;
     typename Tile::Sums sums = {};
     if constexpr (kNhwc) {
-      InterleavedLoader<Tile::kRows, Tile::kDepth, Tile::kThreads> a(in, group, row, begin, end);
+      InterleavedLoader<Tile::kRows, Tile::kDepth, Tile::kThreads, T> a(in, group, row, begin, end);
       MatrixLoader<true, Tile::kColumns, Tile::kDepth, Tile::kThreads> b(matrix, weights.pitch, true, column,
                                                                          weights.group_rows, begin, end);
       tile_product<Tile>(a, b, steps, shared, sums);
     } else {
       MatrixLoader<true, Tile::kRows, Tile::kDepth, Tile::kThreads> a(matrix, weights.pitch, true, row,
                                                                       weights.group_rows, begin, end);
-      PlanarLoader<Tile::kColumns, Tile::kDepth, Tile::kThreads> b(in, group, column, begin, end);
+      PlanarLoader<Tile::kColumns, Tile::kDepth, Tile::kThreads, T> b(in, group, column, begin, end);
       tile_product<Tile>(a, b, steps, shared, sums);
     }
-    TileOutput to = out;
+    TileOutput<T> to = out;
     to.data += group * weights.group_stride;
     if (to.residual != nullptr) to.residual += group * weights.group_stride;
     if (to.row_bias != nullptr) to.row_bias += group * weights.group_rows;
@@ -58,8 +60,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
   }
 }
 
-template <class Tile>
-cudaError_t launch(bool nhwc, const ConvInput& in, Weights weights, const TileOutput& out, const Epilogue& epilogue,
+template <class Tile, class T>
+cudaError_t launch(bool nhwc, const ConvInput& in, Weights weights, const TileOutput<T>& out, const Epilogue& epilogue,
                    int parts, cudaStream_t stream) {
   const int64_t row_tiles = ceil_div(nhwc ? in.pixels : weights.group_rows, Tile::kRows);
   const int64_t column_tiles = ceil_div(nhwc ? weights.group_rows : in.pixels, Tile::kColumns);
@@ -67,15 +69,14 @@ cudaError_t launch(bool nhwc, const ConvInput& in, Weights weights, const TileOu
   weights.part = static_cast<int>(part_of_k(weights.depth, parts, Tile::kDepth));
   const dim3 grid(static_cast<unsigned>(row_tiles * column_tiles), parts,
                   static_cast<unsigned>(std::min<int64_t>(weights.groups, 65535)));
-  const auto kernel = nhwc ? conv_kernel<Tile, true> : conv_kernel<Tile, false>;
+  const auto kernel = nhwc ? conv_kernel<Tile, T, true> : conv_kernel<Tile, T, false>;
   kernel<<<grid, Tile::kThreads, 0, stream>>>(in, weights, out, epilogue);
   return cudaGetLastError();
 }
 
-}  // namespace
-
-cudaError_t conv2d_implicit_gemm(const Conv2dGeometry& g, const Conv2dConfig& config, const Conv2dBuffers& buffers,
-                                 const Epilogue& epilogue, float* parts, cudaStream_t stream) noexcept {
+template <class T>
+cudaError_t run(const Conv2dGeometry& g, const Conv2dConfig& config, const Conv2dBuffers& buffers,
+                const Epilogue& epilogue, T* parts, cudaStream_t stream) {
   const bool nhwc = config.layout == Layout::kNhwc;
   const int64_t cg = g.c / g.groups;
   const int64_t kg = g.k / g.groups;
@@ -98,7 +99,7 @@ cudaError_t conv2d_implicit_gemm(const Conv2dGeometry& g, const Conv2dConfig& co
   in.dilation_w = static_cast<int>(g.dilation_w);
   in.oh = Divider<uint32_t>(g.oh);
   in.ow = Divider<uint32_t>(g.ow);
-  in.vector = cg % 4 == 0 && is_aligned(buffers.input, 16);
+  in.vector = cg % 4 == 0 && is_aligned(buffers.input, 4 * sizeof(T));
   Weights weights = {};
   weights.data = static_cast<const float*>(buffers.packed_weights);
   weights.pitch = weights_pitch(g);
@@ -107,35 +108,38 @@ cudaError_t conv2d_implicit_gemm(const Conv2dGeometry& g, const Conv2dConfig& co
   weights.groups = g.groups;
   weights.part_stride = g.n * g.k * out_pixels;
   weights.group_stride = nhwc ? kg : kg * out_pixels;
-  TileOutput out = {};
-  out.data = parts != nullptr ? parts : buffers.output;
+  TileOutput<T> out = {};
+  out.data = parts != nullptr ? parts : static_cast<T*>(buffers.output);
   out.row_stride = nhwc ? g.k : out_pixels;
   out.run_stride = nhwc ? 0 : g.k * out_pixels;
   out.run = Divider<uint32_t>(nhwc ? kg : out_pixels);
-  out.vector = (nhwc ? kg : out_pixels) % 4 == 0 && is_aligned(out.data, 16);
+  out.vector = (nhwc ? kg : out_pixels) % 4 == 0 && is_aligned(out.data, 4 * sizeof(T));
   if (parts == nullptr) {
-    out.residual = buffers.residual;
-    out.row_bias = nhwc ? nullptr : buffers.bias;
-    out.column_bias = nhwc ? buffers.bias : nullptr;
-    out.vector = out.vector && is_aligned(buffers.residual, 16);
+    const T* bias = static_cast<const T*>(buffers.bias);
+    out.residual = static_cast<const T*>(buffers.residual);
+    out.row_bias = nhwc ? nullptr : bias;
+    out.column_bias = nhwc ? bias : nullptr;
+    out.vector = out.vector && is_aligned(out.residual, 4 * sizeof(T));
   }
   const Epilogue& last = parts != nullptr ? Epilogue::none() : epilogue;
   const int split = config.tactic.split_k;
-  switch (config.tactic.tile) {
-    case GemmTile::k128x128:
-      return launch<Tile128x128>(nhwc, in, weights, out, last, split, stream);
-    case GemmTile::k128x64:
-      return launch<Tile128x64>(nhwc, in, weights, out, last, split, stream);
-    case GemmTile::k64x128:
-      return launch<Tile64x128>(nhwc, in, weights, out, last, split, stream);
-    case GemmTile::k64x64:
-      return launch<Tile64x64>(nhwc, in, weights, out, last, split, stream);
-    case GemmTile::k32x32:
-      return launch<Tile32x32>(nhwc, in, weights, out, last, split, stream);
-    case GemmTile::kSkinny:
-      break;
+  const GemmTile tile = config.tactic.tile;
+  if (tile == GemmTile::k64x64) return launch<Tile64x64>(nhwc, in, weights, out, last, split, stream);
+  if constexpr (std::is_same_v<T, float>) {
+    if (tile == GemmTile::k32x32) return launch<Tile32x32>(nhwc, in, weights, out, last, split, stream);
+    if (tile == GemmTile::k128x128) return launch<Tile128x128>(nhwc, in, weights, out, last, split, stream);
+    if (tile == GemmTile::k128x64) return launch<Tile128x64>(nhwc, in, weights, out, last, split, stream);
+    if (tile == GemmTile::k64x128) return launch<Tile64x128>(nhwc, in, weights, out, last, split, stream);
   }
   return cudaErrorInvalidValue;
+}
+
+}  // namespace
+
+cudaError_t conv2d_implicit_gemm(const Conv2dGeometry& g, const Conv2dConfig& config, const Conv2dBuffers& buffers,
+                                 const Epilogue& epilogue, float* parts, cudaStream_t stream) noexcept {
+  if (config.type == ElementType::kF16) return run<__half>(g, config, buffers, epilogue, nullptr, stream);
+  return run<float>(g, config, buffers, epilogue, parts, stream);
 }
 
 }  // namespace tenon::cuda

@@ -15,7 +15,7 @@ cudaError_t conv2d_implicit_gemm(const Conv2dGeometry& geometry, const Conv2dCon
                                  const Conv2dBuffers& buffers, const Epilogue& epilogue, float* parts,
                                  cudaStream_t stream) noexcept;
 
-// Packed weights: [c][r][s] for kNchw, [r][s][c] for kNhwc.
+// kF32 only. Packed weights: [c][r][s] for kNchw, [r][s][c] for kNhwc.
 cudaError_t conv2d_depthwise(const Conv2dGeometry& geometry, Layout layout, const Conv2dBuffers& buffers,
                              const Epilogue& epilogue, cudaStream_t stream) noexcept;
 

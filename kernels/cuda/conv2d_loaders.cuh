@@ -4,12 +4,12 @@
 #ifndef TENON_KERNELS_CUDA_CONV2D_LOADERS_CUH_
 #define TENON_KERNELS_CUDA_CONV2D_LOADERS_CUH_
 
-#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/tile.cuh"
 
 namespace tenon::cuda {
 
 struct ConvInput {
-  const float* data;
+  const void* data;
   int64_t image;     // elements of one image
   int64_t group;     // elements from one group's first channel to the next one's
   int64_t channels;  // of all groups
@@ -19,7 +19,7 @@ struct ConvInput {
   int taps_across;     // s
   int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
   Divider<uint32_t> oh, ow;
-  bool vector;  // four channels from a multiple of four on are one aligned 16-byte word
+  bool vector;  // four channels from a multiple of four on are one aligned word
 };
 
 // Where in the window a step of k is.
@@ -67,7 +67,7 @@ __device__ __forceinline__ bool inside(const ConvInput& in, int y, int x) {
 }
 
 // NCHW: tile columns are pixels. Threads along the pixels, which are neighbours in memory but for the stride.
-template <int kColumns, int kDepth, int kThreads>
+template <int kColumns, int kDepth, int kThreads, class T>
 class PlanarLoader {
  public:
   static constexpr int kStep = kThreads / kColumns;
@@ -80,7 +80,7 @@ class PlanarLoader {
     const int64_t pixel = column + threadIdx.x % kColumns;
     exists_ = pixel < in.pixels;
     if (exists_) window_ = Window(in, static_cast<uint32_t>(pixel));
-    source_ = in.data + window_.image * in.image + group * in.group;
+    source_ = static_cast<const T*>(in.data) + window_.image * in.image + group * in.group;
     locate();
   }
 
@@ -88,7 +88,7 @@ class PlanarLoader {
     const int64_t plane = static_cast<int64_t>(in_.h) * in_.w;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      values_[i] = inside_ && at_ < end_ ? source_[offset_] : 0.0f;
+      values_[i] = inside_ && at_ < end_ ? to_float(source_[offset_]) : 0.0f;
       at_ += kStep;
       if (tap_.advance(in_, kStep)) {
         locate();
@@ -119,13 +119,13 @@ class PlanarLoader {
   Window window_;
   bool exists_;
   bool inside_;
-  const float* source_;
+  const T* source_;
   int64_t offset_;
   float values_[kLoads];
 };
 
 // NHWC: tile rows are pixels. Threads along the channels, four at a time.
-template <int kRows, int kDepth, int kThreads>
+template <int kRows, int kDepth, int kThreads, class T>
 class InterleavedLoader {
  public:
   static constexpr int kQuads = kDepth / 4;
@@ -143,7 +143,7 @@ class InterleavedLoader {
       const Window window(in, exists ? static_cast<uint32_t>(pixel) : 0);
       y_[i] = exists ? window.y : -(1 << 30);  // above every image, whatever the tap
       x_[i] = window.x;
-      source_[i] = in.data + window.image * in.image + group * in.group;
+      source_[i] = static_cast<const T*>(in.data) + window.image * in.image + group * in.group;
     }
   }
 
@@ -154,7 +154,7 @@ class InterleavedLoader {
         const int y = y_[i] + tap_.r * in_.dilation_h;
         const int x = x_[i] + tap_.s * in_.dilation_w;
         values_[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (at_ < end_ && inside(in_, y, x)) values_[i] = *reinterpret_cast<const float4*>(address(i, tap_, y, x));
+        if (at_ < end_ && inside(in_, y, x)) values_[i] = load_word(address(i, tap_, y, x));
       }
       tap_.advance(in_, kDepth);
     } else {
@@ -166,7 +166,7 @@ class InterleavedLoader {
         for (int i = 0; i < kLoads; ++i) {
           const int y = y_[i] + tap.r * in_.dilation_h;
           const int x = x_[i] + tap.s * in_.dilation_w;
-          v[i][j] = at_ + j < end_ && inside(in_, y, x) ? *address(i, tap, y, x) : 0.0f;
+          v[i][j] = at_ + j < end_ && inside(in_, y, x) ? to_float(*address(i, tap, y, x)) : 0.0f;
         }
         tap.advance(in_, 1);
       }
@@ -189,7 +189,7 @@ class InterleavedLoader {
   }
 
  private:
-  __device__ __forceinline__ const float* address(int i, const Tap& tap, int y, int x) const {
+  __device__ __forceinline__ const T* address(int i, const Tap& tap, int y, int x) const {
     return source_[i] + (static_cast<int64_t>(y) * in_.w + x) * in_.channels + tap.channel;
   }
 
@@ -199,7 +199,7 @@ class InterleavedLoader {
   Tap tap_;
   int y_[kLoads];
   int x_[kLoads];
-  const float* source_[kLoads];
+  const T* source_[kLoads];
   float4 values_[kLoads];
 };
 

@@ -100,20 +100,34 @@ class Conv2dTest : public CudaTest {
  protected:
   // Runs every config (of kDepthwise alone, if asked) that supports the case; returns how many did.
   int check(const Case& test, bool depthwise_only = false) {
+    const int runs = check(test, depthwise_only, ElementType::kF32);
+    return HasFailure() || depthwise_only ? runs : runs + check(test, depthwise_only, ElementType::kF16);
+  }
+
+  int check(const Case& test, bool depthwise_only, ElementType type) {
+    const bool half = type == ElementType::kF16;
+    const auto random = [&](int64_t count, uint32_t seed) {
+      const auto values = random_floats(count, seed);
+      return half ? to_floats(to_half(values)) : values;
+    };
+    const auto upload = [&](const std::vector<float>& values, size_t shift) {
+      return half ? Input(to_half(values), shift) : Input(values, shift);
+    };
     const Conv2dGeometry& g = test.g;
-    const auto input = random_floats(g.n * g.c * g.h * g.w, 1);
-    const auto weights = random_floats(g.k * (g.c / g.groups) * g.r * g.s, 2);
-    const auto bias = random_floats(g.k, 3);
-    const auto residual = random_floats(g.n * g.k * g.oh * g.ow, 4);
+    const auto input = random(g.n * g.c * g.h * g.w, 1);
+    const auto weights = random(g.k * (g.c / g.groups) * g.r * g.s, 2);
+    const auto bias = random(g.k, 3);
+    const auto residual = random(g.n * g.k * g.oh * g.ow, 4);
     const auto nchw = expect(test, input, weights, bias, residual);
-    const Input dweights(weights);
-    const Input dbias(bias);
+    const Input dweights = upload(weights, 0);
+    const Input dbias = upload(bias, 0);
     int runs = 0;
     for (const Layout layout : {Layout::kNchw, Layout::kNhwc}) {
-      const Input dinput(arrange(input, layout, g.n, g.c, g.h * g.w), test.shift);
-      const Input dresidual(arrange(residual, layout, g.n, g.k, g.oh * g.ow), test.shift);
+      const Input dinput = upload(arrange(input, layout, g.n, g.c, g.h * g.w), test.shift);
+      const Input dresidual = upload(arrange(residual, layout, g.n, g.k, g.oh * g.ow), test.shift);
       const auto expected = arrange(nchw, layout, g.n, g.k, g.oh * g.ow);
-      for (const Conv2dConfig& config : configs(g)) {
+      for (Conv2dConfig config : configs(g)) {
+        config.type = type;
         if (config.layout != layout || !conv2d_supports(g, config)) continue;
         if (depthwise_only && config.algorithm != Conv2dAlgorithm::kDepthwise) continue;
         SCOPED_TRACE(testing::Message() << "algorithm " << static_cast<int>(config.algorithm) << " layout "
@@ -122,10 +136,11 @@ class Conv2dTest : public CudaTest {
                                         << g.h << " w" << g.w << " k" << g.k << " r" << g.r << " s" << g.s << " stride "
                                         << g.stride_h << "," << g.stride_w << " pad " << g.pad_top << "," << g.pad_left
                                         << " dilation " << g.dilation_h << "," << g.dilation_w << " groups " << g.groups
-                                        << " oh " << g.oh << " ow " << g.ow << " shift " << test.shift);
+                                        << " oh " << g.oh << " ow " << g.ow << " shift " << test.shift << " half "
+                                        << half);
         const Output packed(conv2d_packed_bytes(g, config));
         const Output workspace(conv2d_workspace_bytes(g, config));
-        const Output output(expected.size() * sizeof(float), test.shift);
+        const Output output(expected.size() * element_type_size(type), test.shift);
         launch([&](cudaStream_t stream) {
           return conv2d_pack_weights(g, config, dweights.data(), packed.data(), stream);
         });
@@ -140,7 +155,10 @@ class Conv2dTest : public CudaTest {
         packed.get();
         workspace.get();
         const double taps = static_cast<double>(g.c / g.groups * g.r * g.s);
-        EXPECT_EQ(count_mismatches(output.get(), expected, 2e-6 * std::max(1.0, std::sqrt(taps))), 0);
+        // A result in half precision is rounded once.
+        const double tolerance = (half ? std::ldexp(1, -11) : 0) + 2e-6 * std::max(1.0, std::sqrt(taps));
+        const auto got = half ? to_floats(output.get<__half>()) : output.get();
+        EXPECT_EQ(count_mismatches(got, expected, tolerance), 0);
         ++runs;
         if (HasFailure()) return runs;
       }
@@ -265,6 +283,12 @@ TEST(Conv2d, SupportsWhatTheHeaderPromises) {
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 9, 3, 3), config));
   config.algorithm = Conv2dAlgorithm::kDepthwise;
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 12, 3, 3, 1, 1, 1, 6), config));
+  config = {Conv2dAlgorithm::kImplicitGemm, Layout::kNhwc, {GemmTile::k64x64, 1}, ElementType::kF16};
+  EXPECT_TRUE(conv2d_supports(geometry(1, 6, 9, 9, 9, 1, 1), config));
+  config.tactic.tile = GemmTile::k128x128;
+  EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 9, 1, 1), config));
+  config = {Conv2dAlgorithm::kGemm1x1, Layout::kNhwc, {GemmTile::k64x64, 1}, ElementType::kF16};
+  EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 9, 1, 1), config));
 }
 
 }  // namespace

@@ -20,6 +20,11 @@ GemmTactic gemm_tactic(int index) noexcept { return kTactics[index]; }
 bool gemm_supports(const GemmShape& s, const GemmTactic& tactic) noexcept {
   constexpr int64_t kLimit = kInt32Max - 1023;
   if (s.m < 0 || s.n < 0 || s.k < 0 || s.batches < 0) return false;
+  if (s.type == ElementType::kF16) {
+    if (tactic.split_k != 1 || tactic.tile != GemmTile::k64x64) return false;
+  } else if (s.type != ElementType::kF32) {
+    return false;
+  }
   if (s.m >= kLimit || s.n >= kLimit || s.k >= kLimit || tactic.split_k < 1) return false;
   if (tactic.tile == GemmTile::kSkinny) return tactic.split_k == 1 && (s.m <= 8 || s.n <= 8);
   if (ceil_div(s.m, tile_rows(tactic.tile)) * ceil_div(s.n, tile_columns(tactic.tile)) > kInt32Max) return false;
@@ -40,6 +45,7 @@ GemmTactic default_tile(int64_t rows, int64_t columns, int64_t k, int64_t batche
 }
 
 GemmTactic gemm_default_tactic(const GemmShape& s) noexcept {
+  if (s.type == ElementType::kF16) return {GemmTile::k64x64, 1};
   if (s.m <= 8 || s.n <= 8) return {GemmTile::kSkinny, 1};
   return default_tile(s.m, s.n, s.k, s.batches);
 }
@@ -49,11 +55,13 @@ size_t gemm_workspace_bytes(const GemmShape& s, const GemmTactic& tactic) noexce
   return static_cast<size_t>(tactic.split_k) * s.batches * s.m * s.n * sizeof(float);
 }
 
-cudaError_t gemm(const GemmShape& shape, const float* a, const float* b, const GemmOutput& output,
+cudaError_t gemm(const GemmShape& shape, const void* a, const void* b, const GemmOutput& output,
                  const GemmTactic& tactic, void* workspace, cudaStream_t stream) noexcept {
   if (!gemm_supports(shape, tactic)) return cudaErrorInvalidValue;
   if (shape.m == 0 || shape.n == 0 || shape.batches == 0) return cudaSuccess;
-  if (tactic.tile == GemmTile::kSkinny) return gemm_skinny(shape, a, b, output, stream);
+  if (tactic.tile == GemmTile::kSkinny) {
+    return gemm_skinny(shape, static_cast<const float*>(a), static_cast<const float*>(b), output, stream);
+  }
   if (tactic.split_k == 1) return gemm_tiled(shape, a, b, output, tactic, nullptr, stream);
   float* parts = static_cast<float*>(workspace);
   const cudaError_t error = gemm_tiled(shape, a, b, output, tactic, parts, stream);

@@ -1,9 +1,10 @@
-// gemm: C[m,n] = act(A[m,k] * B[k,n] + bias + residual), float32, row-major with leading dimensions, batched.
+// gemm: C[m,n] = act(A[m,k] * B[k,n] + bias + residual), float types (element_type.h), row-major with leading
+// dimensions, batched.
 //
 // Common rules of this header
-// - Launches on the stream, allocates nothing, does not wait, may be captured. Pointers are device memory, aligned to 4
-//   bytes (16, with leading dimensions and strides divisible by 4, is faster); workspaces to 16. Inputs must not
-//   overlap outputs.
+// - Launches on the stream, allocates nothing, does not wait, may be captured. Pointers are device memory, aligned to
+//   their element (16, with leading dimensions and strides divisible by 4, is faster); workspaces to 16. Inputs must
+//   not overlap outputs.
 // - Arithmetic is float32 with fused multiply-add, never tf32. The same shape and tactic give the same bits.
 // - batches, m or n of 0 launch nothing; with k = 0 the product is 0 and bias, residual and epilogue still apply.
 #ifndef TENON_KERNELS_CUDA_GEMM_H_
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/element_type.h"
 #include "kernels/cuda/epilogue.h"
 
 namespace tenon::cuda {
@@ -37,21 +39,22 @@ struct GemmShape {
   int64_t batches = 1;
   int64_t a_stride = 0;  // elements from one batch to the next; 0 repeats an operand
   int64_t b_stride = 0;
-  int64_t c_stride = 0;  // of C and of the residual
+  int64_t c_stride = 0;                  // of C and of the residual
+  ElementType type = ElementType::kF32;  // of A, B, C, bias and residual
 
   // Dense row-major operands.
   static GemmShape dense(int64_t m, int64_t n, int64_t k, bool trans_a = false, bool trans_b = false,
-                         int64_t batches = 1) {
-    return {m, n, k, trans_a, trans_b, trans_a ? m : k, trans_b ? k : n, n, batches, m * k, k * n, m * n};
+                         int64_t batches = 1, ElementType type = ElementType::kF32) {
+    return {m, n, k, trans_a, trans_b, trans_a ? m : k, trans_b ? k : n, n, batches, m * k, k * n, m * n, type};
   }
 };
 
 // What a product writes to and adds to the sums.
 struct GemmOutput {
-  float* c = nullptr;           // [batches][m][ldc]; the elements beyond column n are not touched
-  const float* bias = nullptr;  // read only if bias_axis is not kNone
+  void* c = nullptr;           // [batches][m][ldc]; the elements beyond column n are not touched
+  const void* bias = nullptr;  // read only if bias_axis is not kNone
   BiasAxis bias_axis = BiasAxis::kNone;
-  const float* residual = nullptr;  // null, or as c, added before the activation; may be c itself
+  const void* residual = nullptr;  // null, or as c, added before the activation; may be c itself
   Epilogue epilogue;
 };
 
@@ -75,7 +78,8 @@ int gemm_tactic_count() noexcept;
 GemmTactic gemm_tactic(int index) noexcept;
 
 // Whether the tactic computes this shape. False for m, n or k of 2^31 - 1024 or more; for kSkinny where neither m nor
-// n is small, or with split_k; for split_k > 1 where a part would have fewer than 32 of k, or split_k > 64.
+// n is small, or with split_k; for split_k > 1 where a part would have fewer than 32 of k, or split_k > 64. kF16 has
+// k64x64 without split_k and nothing else: it is for what cuBLASLt, which has tensor cores, does not compute.
 bool gemm_supports(const GemmShape& shape, const GemmTactic& tactic) noexcept;
 
 // The tactic to take without timing.
@@ -85,7 +89,7 @@ GemmTactic gemm_default_tactic(const GemmShape& shape) noexcept;
 size_t gemm_workspace_bytes(const GemmShape& shape, const GemmTactic& tactic) noexcept;
 
 // cudaErrorInvalidValue if gemm_supports is false.
-cudaError_t gemm(const GemmShape& shape, const float* a, const float* b, const GemmOutput& output,
+cudaError_t gemm(const GemmShape& shape, const void* a, const void* b, const GemmOutput& output,
                  const GemmTactic& tactic, void* workspace, cudaStream_t stream) noexcept;
 
 }  // namespace tenon::cuda

@@ -31,14 +31,15 @@ constexpr int tile_columns(GemmTile tile) {
 GemmTactic default_tile(int64_t rows, int64_t columns, int64_t k, int64_t batches) noexcept;
 
 // Every tile but kSkinny. `parts` is not null where tactic.split_k > 1: [split_k][batches][m][n], raw sums.
-cudaError_t gemm_tiled(const GemmShape& shape, const float* a, const float* b, const GemmOutput& output,
+cudaError_t gemm_tiled(const GemmShape& shape, const void* a, const void* b, const GemmOutput& output,
                        const GemmTactic& tactic, float* parts, cudaStream_t stream) noexcept;
 
+// kF32 only.
 cudaError_t gemm_skinny(const GemmShape& shape, const float* a, const float* b, const GemmOutput& output,
                         cudaStream_t stream) noexcept;
 
 // output = act(parts[0] + parts[1] + ... + bias + residual), each part [batches][rows][columns] dense; the output's
-// rows are ldc apart, its batches c_stride.
+// rows are ldc apart, its batches c_stride. kF32 only.
 cudaError_t add_parts(const float* parts, int count, int64_t batches, int64_t rows, int64_t columns, int64_t ldc,
                       int64_t c_stride, const GemmOutput& output, cudaStream_t stream) noexcept;
 

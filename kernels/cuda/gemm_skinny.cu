@@ -147,10 +147,11 @@ cudaError_t gemm_skinny(const GemmShape& shape, const float* a, const float* b, 
   s.columns = shape.n;
   s.k = shape.k;
   s.batches = shape.batches;
-  s.row_bias = output.bias_axis == BiasAxis::kPerRow ? output.bias : nullptr;
-  s.column_bias = output.bias_axis == BiasAxis::kPerColumn ? output.bias : nullptr;
-  s.residual = output.residual;
-  s.c = output.c;
+  const float* bias = static_cast<const float*>(output.bias);
+  s.row_bias = output.bias_axis == BiasAxis::kPerRow ? bias : nullptr;
+  s.column_bias = output.bias_axis == BiasAxis::kPerColumn ? bias : nullptr;
+  s.residual = static_cast<const float*>(output.residual);
+  s.c = static_cast<float*>(output.c);
   int64_t rows = shape.m;
   if (shape.m > kMostRows || (shape.n <= kMostRows && shape.n < shape.m)) {  // C transposed: B' A'
     std::swap(s.a, s.b);

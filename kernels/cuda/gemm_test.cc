@@ -38,7 +38,23 @@ class GemmTest : public CudaTest {
  protected:
   // Every supporting tactic.
   void check(const Case& c) {
+    for (const ElementType type : {ElementType::kF32, ElementType::kF16}) {
+      check(c, type);
+      if (HasFailure()) return;
+    }
+  }
+
+  void check(const Case& c, ElementType type) {
+    const bool half = type == ElementType::kF16;
+    const auto random = [&](int64_t count, uint32_t seed) {
+      const auto values = random_floats(count, seed);
+      return half ? to_floats(to_half(values)) : values;
+    };
+    const auto upload = [&](const std::vector<float>& values) {
+      return half ? Input(to_half(values), c.shift) : Input(values, c.shift);
+    };
     GemmShape shape = GemmShape::dense(c.m, c.n, c.k, c.trans_a, c.trans_b, c.batches);
+    shape.type = type;
     shape.lda += c.pad;
     shape.ldb += c.pad;
     shape.ldc += c.pad;
@@ -46,10 +62,10 @@ class GemmTest : public CudaTest {
     shape.b_stride = c.repeat_b ? 0 : (c.trans_b ? c.n : c.k) * shape.ldb + c.pad;
     shape.c_stride = c.m * shape.ldc + c.pad;
     const int64_t size = c.batches * shape.c_stride;
-    const auto a = random_floats(c.batches * shape.a_stride, 1);
-    const auto b = random_floats((c.repeat_b ? (c.trans_b ? c.n : c.k) * shape.ldb : c.batches * shape.b_stride), 2);
-    const auto bias = random_floats(c.bias == BiasAxis::kPerRow ? c.m : c.n, 3);
-    const auto residual = random_floats(size, 4);
+    const auto a = random(c.batches * shape.a_stride, 1);
+    const auto b = random((c.repeat_b ? (c.trans_b ? c.n : c.k) * shape.ldb : c.batches * shape.b_stride), 2);
+    const auto bias = random(c.bias == BiasAxis::kPerRow ? c.m : c.n, 3);
+    const auto residual = random(size, 4);
     std::vector<double> expected(size, NAN);  // what lies between rows and batches keeps the poison
     for (int64_t batch = 0; batch < c.batches; ++batch) {
       for (int64_t i = 0; i < c.m; ++i) {
@@ -69,17 +85,17 @@ class GemmTest : public CudaTest {
         }
       }
     }
-    const Input da(a, c.shift);
-    const Input db(b, c.shift);
-    const Input dbias(bias, c.shift);
-    const Input dresidual(residual, c.shift);
+    const Input da = upload(a), db = upload(b), dbias = upload(bias), dresidual = upload(residual);
+    // A result in half precision is rounded once.
+    const double tolerance = (half ? std::ldexp(1, -11) : 0) + 2e-6 * std::max<double>(1, std::sqrt(c.k));
     for (int i = 0; i <= gemm_tactic_count(); ++i) {
       const GemmTactic tactic = i < gemm_tactic_count() ? gemm_tactic(i) : gemm_default_tactic(shape);
       if (!gemm_supports(shape, tactic)) continue;
       SCOPED_TRACE(testing::Message() << c.m << "x" << c.n << "x" << c.k << " ta " << c.trans_a << " tb " << c.trans_b
                                       << " pad " << c.pad << " batches " << c.batches << " shift " << c.shift
-                                      << " tile " << static_cast<int>(tactic.tile) << " split " << tactic.split_k);
-      const Output result(size * sizeof(float), c.shift);
+                                      << " tile " << static_cast<int>(tactic.tile) << " split " << tactic.split_k
+                                      << " half " << half);
+      const Output result(size * element_type_size(type), c.shift);
       const Output workspace(gemm_workspace_bytes(shape, tactic));
       GemmOutput output;
       output.c = result.data();
@@ -91,7 +107,8 @@ class GemmTest : public CudaTest {
         return gemm(shape, da.data(), db.data(), output, tactic, workspace.data(), stream);
       });
       workspace.get();
-      EXPECT_EQ(count_mismatches(result.get(), expected, 2e-6 * std::max<double>(1, std::sqrt(c.k))), 0);
+      const auto got = half ? to_floats(result.get<__half>()) : result.get();
+      EXPECT_EQ(count_mismatches(got, expected, tolerance), 0);
       if (HasFailure()) return;
     }
   }
@@ -218,6 +235,13 @@ TEST(Gemm, SupportsWhatTheHeaderPromises) {
   EXPECT_FALSE(gemm_supports(GemmShape::dense(9, 9, 100), {GemmTile::kSkinny, 1}));
   EXPECT_TRUE(gemm_supports(GemmShape::dense(8, 9, 100), {GemmTile::kSkinny, 1}));
   EXPECT_FALSE(gemm_supports(GemmShape::dense(int64_t{1} << 31, 9, 100), {GemmTile::k64x64, 1}));
+  const GemmShape half = GemmShape::dense(100, 8, 128, false, false, 1, ElementType::kF16);
+  EXPECT_TRUE(gemm_supports(half, {GemmTile::k64x64, 1}));
+  EXPECT_TRUE(gemm_supports(half, gemm_default_tactic(half)));
+  EXPECT_FALSE(gemm_supports(half, {GemmTile::k64x64, 4}));
+  EXPECT_FALSE(gemm_supports(half, {GemmTile::k32x32, 1}));
+  EXPECT_FALSE(gemm_supports(half, {GemmTile::kSkinny, 1}));
+  EXPECT_FALSE(gemm_supports(GemmShape::dense(9, 9, 9, false, false, 1, ElementType::kI32), {GemmTile::k64x64, 1}));
   EXPECT_EQ(gemm_workspace_bytes(GemmShape::dense(10, 20, 128), {GemmTile::k32x32, 4}), 4u * 200 * sizeof(float));
   EXPECT_EQ(gemm_workspace_bytes(GemmShape::dense(10, 20, 128), {GemmTile::k32x32, 1}), 0u);
 }

@@ -1,12 +1,15 @@
+#include <type_traits>
+
 #include "kernels/cuda/gemm_internal.h"
 #include "kernels/cuda/tile.cuh"
 
 namespace tenon::cuda {
 namespace {
 
+template <class T>
 struct Operands {
-  const float* a;
-  const float* b;
+  const T* a;
+  const T* b;
   int64_t lda, ldb;
   int64_t a_stride, b_stride, c_stride;
   int64_t m, n;
@@ -19,9 +22,9 @@ struct Operands {
 };
 
 // blockIdx.x: the tile, down the rows first; y: the part of k; z strides over the batches. See tile.cuh.
-template <class Tile, bool kTransA, bool kTransB>
+template <class Tile, class T, bool kTransA, bool kTransB>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
-    gemm_kernel(Operands in, TileOutput out, DeviceEpilogue epilogue) {
+    gemm_kernel(Operands<T> in, TileOutput<T> out, DeviceEpilogue epilogue) {
   __shared__ typename Tile::Shared shared;
   uint32_t row_tile = blockIdx.x;
   const uint32_t column_tile = in.row_tiles.split(&row_tile);
@@ -32,42 +35,41 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
   const int end = static_cast<int>(min(first + in.part, static_cast<int64_t>(in.k)));
   out.data += blockIdx.y * in.part_stride;
   for (int64_t batch = blockIdx.z; batch < in.batches; batch += gridDim.z) {
-    MatrixLoader<!kTransA, Tile::kRows, Tile::kDepth, Tile::kThreads> a(in.a + batch * in.a_stride, in.lda, in.vector_a,
-                                                                        row, in.m, begin, end);
-    MatrixLoader<kTransB, Tile::kColumns, Tile::kDepth, Tile::kThreads> b(in.b + batch * in.b_stride, in.ldb,
-                                                                          in.vector_b, column, in.n, begin, end);
+    MatrixLoader<!kTransA, Tile::kRows, Tile::kDepth, Tile::kThreads, T> a(in.a + batch * in.a_stride, in.lda,
+                                                                           in.vector_a, row, in.m, begin, end);
+    MatrixLoader<kTransB, Tile::kColumns, Tile::kDepth, Tile::kThreads, T> b(in.b + batch * in.b_stride, in.ldb,
+                                                                             in.vector_b, column, in.n, begin, end);
     typename Tile::Sums sums = {};
     tile_product<Tile>(a, b, (end - begin + Tile::kDepth - 1) / Tile::kDepth, shared, sums);
-    TileOutput to = out;
+    TileOutput<T> to = out;
     to.data += batch * in.c_stride;
     if (to.residual != nullptr) to.residual += batch * in.c_stride;
     store_tile<Tile>(sums, row, column, in.m, in.n, to, epilogue);
   }
 }
 
-template <class Tile>
-cudaError_t launch(const GemmShape& s, Operands in, const TileOutput& out, const Epilogue& epilogue, int parts,
+template <class Tile, class T>
+cudaError_t launch(const GemmShape& s, Operands<T> in, const TileOutput<T>& out, const Epilogue& epilogue, int parts,
                    cudaStream_t stream) {
   const int64_t row_tiles = ceil_div(s.m, Tile::kRows);
   in.row_tiles = Divider<uint32_t>(row_tiles);
   in.part = static_cast<int>(part_of_k(s.k, parts, Tile::kDepth));
   const dim3 grid(static_cast<unsigned>(row_tiles * ceil_div(s.n, Tile::kColumns)), parts,
                   static_cast<unsigned>(std::min<int64_t>(s.batches, 65535)));
-  const auto kernel = s.trans_a ? (s.trans_b ? gemm_kernel<Tile, true, true> : gemm_kernel<Tile, true, false>)
-                                : (s.trans_b ? gemm_kernel<Tile, false, true> : gemm_kernel<Tile, false, false>);
+  const auto kernel = s.trans_a ? (s.trans_b ? gemm_kernel<Tile, T, true, true> : gemm_kernel<Tile, T, true, false>)
+                                : (s.trans_b ? gemm_kernel<Tile, T, false, true> : gemm_kernel<Tile, T, false, false>);
   kernel<<<grid, Tile::kThreads, 0, stream>>>(in, out, epilogue);
   return cudaGetLastError();
 }
 
-}  // namespace
-
-cudaError_t gemm_tiled(const GemmShape& s, const float* a, const float* b, const GemmOutput& output,
-                       const GemmTactic& tactic, float* parts, cudaStream_t stream) noexcept {
+template <class T>
+cudaError_t run(const GemmShape& s, const T* a, const T* b, const GemmOutput& output, const GemmTactic& tactic,
+                T* parts, cudaStream_t stream) {
   const bool many = s.batches > 1;
-  const auto quads = [&](const void* pointer, int64_t ld, int64_t stride) {
-    return is_aligned(pointer, 16) && ld % 4 == 0 && (!many || stride % 4 == 0);
+  const auto quads = [&](const T* pointer, int64_t ld, int64_t stride) {
+    return is_aligned(pointer, 4 * sizeof(T)) && ld % 4 == 0 && (!many || stride % 4 == 0);
   };
-  Operands in = {};
+  Operands<T> in = {};
   in.a = a;
   in.b = b;
   in.lda = s.lda;
@@ -80,7 +82,7 @@ cudaError_t gemm_tiled(const GemmShape& s, const float* a, const float* b, const
   in.batches = s.batches;
   in.vector_a = quads(a, s.lda, s.a_stride);
   in.vector_b = quads(b, s.ldb, s.b_stride);
-  TileOutput out = {};
+  TileOutput<T> out = {};
   out.run = Divider<uint32_t>(s.n);  // one run: a column's place is its number
   Epilogue epilogue;
   if (parts != nullptr) {
@@ -91,29 +93,34 @@ cudaError_t gemm_tiled(const GemmShape& s, const float* a, const float* b, const
     out.vector = quads(parts, s.n, in.c_stride);
   } else {
     in.c_stride = s.c_stride;
-    out.data = output.c;
-    out.residual = output.residual;
-    out.row_bias = output.bias_axis == BiasAxis::kPerRow ? output.bias : nullptr;
-    out.column_bias = output.bias_axis == BiasAxis::kPerColumn ? output.bias : nullptr;
+    const T* bias = static_cast<const T*>(output.bias);
+    out.data = static_cast<T*>(output.c);
+    out.residual = static_cast<const T*>(output.residual);
+    out.row_bias = output.bias_axis == BiasAxis::kPerRow ? bias : nullptr;
+    out.column_bias = output.bias_axis == BiasAxis::kPerColumn ? bias : nullptr;
     out.row_stride = s.ldc;
-    out.vector = quads(output.c, s.ldc, s.c_stride) && is_aligned(output.residual, 16);
+    out.vector = quads(out.data, s.ldc, s.c_stride) && is_aligned(out.residual, 4 * sizeof(T));
     epilogue = output.epilogue;
   }
-  switch (tactic.tile) {
-    case GemmTile::k128x128:
-      return launch<Tile128x128>(s, in, out, epilogue, tactic.split_k, stream);
-    case GemmTile::k128x64:
-      return launch<Tile128x64>(s, in, out, epilogue, tactic.split_k, stream);
-    case GemmTile::k64x128:
-      return launch<Tile64x128>(s, in, out, epilogue, tactic.split_k, stream);
-    case GemmTile::k64x64:
-      return launch<Tile64x64>(s, in, out, epilogue, tactic.split_k, stream);
-    case GemmTile::k32x32:
-      return launch<Tile32x32>(s, in, out, epilogue, tactic.split_k, stream);
-    case GemmTile::kSkinny:
-      break;
+  if (tactic.tile == GemmTile::k64x64) return launch<Tile64x64>(s, in, out, epilogue, tactic.split_k, stream);
+  if constexpr (std::is_same_v<T, float>) {
+    if (tactic.tile == GemmTile::k32x32) return launch<Tile32x32>(s, in, out, epilogue, tactic.split_k, stream);
+    if (tactic.tile == GemmTile::k128x128) return launch<Tile128x128>(s, in, out, epilogue, tactic.split_k, stream);
+    if (tactic.tile == GemmTile::k128x64) return launch<Tile128x64>(s, in, out, epilogue, tactic.split_k, stream);
+    if (tactic.tile == GemmTile::k64x128) return launch<Tile64x128>(s, in, out, epilogue, tactic.split_k, stream);
   }
   return cudaErrorInvalidValue;
+}
+
+}  // namespace
+
+cudaError_t gemm_tiled(const GemmShape& s, const void* a, const void* b, const GemmOutput& output,
+                       const GemmTactic& tactic, float* parts, cudaStream_t stream) noexcept {
+  if (s.type == ElementType::kF16) {
+    return run<__half>(s, static_cast<const __half*>(a), static_cast<const __half*>(b), output, tactic, nullptr,
+                       stream);
+  }
+  return run<float>(s, static_cast<const float*>(a), static_cast<const float*>(b), output, tactic, parts, stream);
 }
 
 }  // namespace tenon::cuda

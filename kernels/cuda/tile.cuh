@@ -5,7 +5,8 @@
 // A thread owns kRowsPerThread x kColumnsPerThread sums, in groups of 4 x 4 spread over the tile so that 8 x 4 threads
 // of a warp read 16-byte words without bank conflicts. Bound: compute, once the tile is large.
 //
-// A loader has fetch() (the next kDepth steps to registers, 0 beyond the edges) and commit(shared).
+// A loader has fetch() (the next kDepth steps to registers, 0 beyond the edges) and commit(shared). Operands in half
+// precision are widened by the loader, results rounded by the store.
 #ifndef TENON_KERNELS_CUDA_TILE_CUH_
 #define TENON_KERNELS_CUDA_TILE_CUH_
 
@@ -55,13 +56,26 @@ using Tile64x128 = Tile<64, 128, 16, 4, 8>;
 using Tile64x64 = Tile<64, 64, 16, 4, 4>;
 using Tile32x32 = Tile<32, 32, 16, 4, 4>;
 
-__device__ __forceinline__ float4 load_four(const float* p, int valid, bool vector) {
-  if (vector && valid >= 4) return *reinterpret_cast<const float4*>(p);
+// Four neighbours as one aligned word.
+__device__ __forceinline__ float4 load_word(const float* p) { return *reinterpret_cast<const float4*>(p); }
+__device__ __forceinline__ float4 load_word(const __half* p) {
+  const auto word = *reinterpret_cast<const Pack<__half, 4>*>(p);
+  return make_float4(to_float(word.v[0]), to_float(word.v[1]), to_float(word.v[2]), to_float(word.v[3]));
+}
+__device__ __forceinline__ void store_word(float* p, const float4& v) { *reinterpret_cast<float4*>(p) = v; }
+__device__ __forceinline__ void store_word(__half* p, const float4& v) {
+  *reinterpret_cast<Pack<__half, 4>*>(p) = {from_float<__half>(v.x), from_float<__half>(v.y), from_float<__half>(v.z),
+                                            from_float<__half>(v.w)};
+}
+
+template <class T>
+__device__ __forceinline__ float4 load_four(const T* p, int valid, bool vector) {
+  if (vector && valid >= 4) return load_word(p);
   float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-  if (valid > 0) v.x = p[0];
-  if (valid > 1) v.y = p[1];
-  if (valid > 2) v.z = p[2];
-  if (valid > 3) v.w = p[3];
+  if (valid > 0) v.x = to_float(p[0]);
+  if (valid > 1) v.y = to_float(p[1]);
+  if (valid > 2) v.z = to_float(p[2]);
+  if (valid > 3) v.w = to_float(p[3]);
   return v;
 }
 
@@ -74,7 +88,7 @@ __device__ __forceinline__ void store_transposed(float* shared, int pitch, const
 }
 
 // kRows rows of a matrix whose rows are contiguous along k (kAlongK), or which is stored as [k][ld].
-template <bool kAlongK, int kRows, int kDepth, int kThreads>
+template <bool kAlongK, int kRows, int kDepth, int kThreads, class T = float>
 class MatrixLoader {
  public:
   static constexpr int kQuads = (kAlongK ? kDepth : kRows) / 4;
@@ -84,7 +98,7 @@ class MatrixLoader {
   static_assert(kLoads >= 1 && kThreads % kQuads == 0, "every thread loads");
 
   // Rows [row, row + kRows) of `rows`, steps [begin, end) of k.
-  __device__ __forceinline__ MatrixLoader(const float* matrix, int64_t ld, bool vector, int64_t row, int64_t rows,
+  __device__ __forceinline__ MatrixLoader(const T* matrix, int64_t ld, bool vector, int64_t row, int64_t rows,
                                           int begin, int end)
       : ld_(ld), vector_(vector), at_(begin), end_(end) {
     const int quad = threadIdx.x % kQuads * 4;
@@ -124,7 +138,7 @@ class MatrixLoader {
   }
 
  private:
-  const float* source_;
+  const T* source_;
   int64_t ld_;
   bool vector_;
   int valid_;
@@ -186,20 +200,21 @@ __device__ __forceinline__ void tile_product(LoaderA& a, LoaderB& b, int steps, 
 }
 
 // Where sums go: element (row, column) is at row * row_stride + column / run * run_stride + column % run.
+template <class T>
 struct TileOutput {
-  float* data;
-  const float* residual;  // null, or addressed as data
-  const float* row_bias;  // null or one for each row
-  const float* column_bias;
+  T* data;
+  const T* residual;  // null, or addressed as data
+  const T* row_bias;  // null or one for each row
+  const T* column_bias;
   int64_t row_stride;
   int64_t run_stride;
   Divider<uint32_t> run;
-  bool vector;  // four columns from a multiple of four on are one aligned 16-byte word
+  bool vector;  // four columns from a multiple of four on are one aligned word
 };
 
-template <class Tile>
+template <class Tile, class T>
 __device__ __forceinline__ void store_tile(const typename Tile::Sums& sums, int64_t first_row, int64_t first_column,
-                                           int64_t rows, int64_t columns, const TileOutput& to,
+                                           int64_t rows, int64_t columns, const TileOutput<T>& to,
                                            const DeviceEpilogue& epilogue) {
 #pragma unroll
   for (int h = 0; h < Tile::kColumnGroups; ++h) {
@@ -213,31 +228,31 @@ __device__ __forceinline__ void store_tile(const typename Tile::Sums& sums, int6
       uint32_t rest = static_cast<uint32_t>(column) + j;
       const uint32_t run = to.run.split(&rest);
       place[j] = run * to.run_stride + rest;
-      column_bias[j] = to.column_bias != nullptr && j < valid ? to.column_bias[column + j] : 0.0f;
+      column_bias[j] = to.column_bias != nullptr && j < valid ? to_float(to.column_bias[column + j]) : 0.0f;
     }
 #pragma unroll
     for (int i = 0; i < Tile::kRowsPerThread; ++i) {
       const int64_t row = first_row + Tile::row_of_group(i / 4) + i % 4;
       if (row >= rows) continue;
-      const float row_bias = to.row_bias != nullptr ? to.row_bias[row] : 0.0f;
+      const float row_bias = to.row_bias != nullptr ? to_float(to.row_bias[row]) : 0.0f;
       const int64_t base = row * to.row_stride;
       if (to.vector && valid == 4) {
         float4 v = make_float4(sums.v[i][h * 4], sums.v[i][h * 4 + 1], sums.v[i][h * 4 + 2], sums.v[i][h * 4 + 3]);
         float4 add = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (to.residual != nullptr) add = *reinterpret_cast<const float4*>(to.residual + base + place[0]);
+        if (to.residual != nullptr) add = load_word(to.residual + base + place[0]);
         v.x = apply(epilogue, v.x + (row_bias + column_bias[0]) + add.x);
         v.y = apply(epilogue, v.y + (row_bias + column_bias[1]) + add.y);
         v.z = apply(epilogue, v.z + (row_bias + column_bias[2]) + add.z);
         v.w = apply(epilogue, v.w + (row_bias + column_bias[3]) + add.w);
-        *reinterpret_cast<float4*>(to.data + base + place[0]) = v;
+        store_word(to.data + base + place[0], v);
         continue;
       }
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         if (j >= valid) continue;
         const int64_t at = base + place[j];
-        const float add = to.residual != nullptr ? to.residual[at] : 0.0f;
-        to.data[at] = apply(epilogue, sums.v[i][h * 4 + j] + (row_bias + column_bias[j]) + add);
+        const float add = to.residual != nullptr ? to_float(to.residual[at]) : 0.0f;
+        to.data[at] = from_float<T>(apply(epilogue, sums.v[i][h * 4 + j] + (row_bias + column_bias[j]) + add));
       }
     }
   }

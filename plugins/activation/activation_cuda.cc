@@ -1,4 +1,4 @@
-// The activations on kernels/cuda: tenon.<activation>.vector.f32.cuda, one pass over memory, the same in every format.
+// The activations on kernels/cuda: tenon.<activation>.vector.*.cuda, one pass over memory, the same in every format.
 #include <memory>
 #include <string>
 #include <tenon/sdk/plugin.hpp>
@@ -13,14 +13,18 @@ namespace {
 class ActivationCuda final : public IPlugin {
  public:
   explicit ActivationCuda(const ActivationOp& op) : op_(op) {}
-  void configure(const Config& config) override { function_ = to_cuda(activation_of(op_, config.site().attrs())); }
+  void configure(const Config& config) override {
+    type_ = to_cuda_float(config.combo().input(0).dtype);
+    function_ = to_cuda(activation_of(op_, config.site().attrs()));
+  }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
-    check_cuda(cuda::pointwise_unary(cuda::ElementType::kF32, function_.kind, function_.alpha, function_.beta,
+    check_cuda(cuda::pointwise_unary(type_, function_.kind, function_.alpha, function_.beta,
                                      Tensor(inputs[0]).elements(), inputs[0].data, outputs[0].data, cuda_stream(exec)));
   }
 
  private:
   const ActivationOp& op_;
+  cuda::ElementType type_ = cuda::ElementType::kF32;
   cuda::Epilogue function_;
 };
 
@@ -29,10 +33,12 @@ Definitions activation_cuda() {
   for (const ActivationOp& entry : activation_ops()) {
     const ActivationOp* op = &entry;
     const std::string base = std::string("tenon.") + op->name;
-    Kernel definition =
-        cuda_kernel(base + "/1", base + ".vector.f32.cuda", [op] { return std::make_unique<ActivationCuda>(*op); });
-    for (auto port : cuda_image_ports()) definition.combo({port(TN_F32)}, {port(TN_F32)}).may_alias(0, 0);
-    all.add(definition);
+    all.add(for_cuda_floats([&](int32_t dtype) {
+      Kernel definition = cuda_kernel(base + "/1", cuda_name(base + ".vector", dtype),
+                                      [op] { return std::make_unique<ActivationCuda>(*op); });
+      for (auto port : cuda_image_ports()) definition.combo({port(dtype)}, {port(dtype)}).may_alias(0, 0);
+      return definition;
+    }));
   }
   return all;
 }

@@ -4,9 +4,7 @@
 #include "plugins/common/pool_cuda.h"
 
 TENON_PLUGIN("tenon.avg_pool.cuda", "1", "Apache-2.0",
-             tenon::plugins::pool_cuda("tenon.avg_pool/1", "tenon.avg_pool.window.f32.cuda",
-                                       [](const tenon::Attrs& attrs) {
-                                         return attrs.flag("count_include_pad")
-                                                    ? tenon::cuda::PoolKind::kAverageIncludePad
-                                                    : tenon::cuda::PoolKind::kAverage;
-                                       }))
+             tenon::plugins::pool_cuda("tenon.avg_pool", [](const tenon::Attrs& attrs) {
+               return attrs.flag("count_include_pad") ? tenon::cuda::PoolKind::kAverageIncludePad
+                                                      : tenon::cuda::PoolKind::kAverage;
+             }))

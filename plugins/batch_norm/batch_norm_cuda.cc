@@ -1,4 +1,6 @@
 // tenon.batch_norm/1 on kernels/cuda: one multiply-add a value, with factor and offset of each channel worked out once.
+#include <cuda_fp16.h>
+
 #include <tenon/sdk/plugin.hpp>
 #include <vector>
 
@@ -16,9 +18,14 @@ class BatchNormCuda final : public IPlugin {
   void configure(const Config& config) override {
     const Site site = config.site();
     const NormForm form(site.attrs());
+    type_ = to_cuda_float(config.combo().input(kNormX).dtype);
     layout_ = to_cuda_layout(config.combo().input(kNormX).format);
     activation_ = cuda_activation_epilogue(site);
-    const auto at = [&](int n, int64_t c) { return static_cast<double>(site.constant(n).data<float>()[c]); };
+    const auto at = [&](int n, int64_t c) {
+      const void* values = site.constant(n).data();
+      return static_cast<double>(type_ == cuda::ElementType::kF16 ? __half2float(static_cast<const __half*>(values)[c])
+                                                                  : static_cast<const float*>(values)[c]);
+    };
     const int64_t channels = site.dims(kNormX)[1];
     affine_.resize(static_cast<size_t>(2 * channels));
     for (int64_t c = 0; c < channels; ++c) {
@@ -40,12 +47,12 @@ class BatchNormCuda final : public IPlugin {
 
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     const Dims dims = inputs[kNormX].dims;
-    check_cuda(cuda::channel_affine(cuda::ElementType::kF32, layout_, dims[0], dims[1], dims.product(2, dims.rank),
-                                    inputs[kNormX].data, factors_, factors_ + dims[1], activation_, outputs[0].data,
-                                    cuda_stream(exec)));
+    check_cuda(cuda::channel_affine(type_, layout_, dims[0], dims[1], dims.product(2, dims.rank), inputs[kNormX].data,
+                                    factors_, factors_ + dims[1], activation_, outputs[0].data, cuda_stream(exec)));
   }
 
  private:
+  cuda::ElementType type_ = cuda::ElementType::kF32;
   cuda::Layout layout_ = cuda::Layout::kNchw;
   cuda::Epilogue activation_;
   std::vector<float> affine_;
@@ -53,18 +60,19 @@ class BatchNormCuda final : public IPlugin {
   const float* factors_ = nullptr;
 };
 
-Kernel batch_norm_cuda() {
-  Kernel definition = cuda_kernel<BatchNormCuda>("tenon.batch_norm/1", "tenon.batch_norm.affine.f32.cuda");
+Kernel batch_norm_cuda(int32_t dtype) {
+  Kernel definition = cuda_kernel<BatchNormCuda>("tenon.batch_norm/1", cuda_name("tenon.batch_norm.affine", dtype));
+  const Port channels = row(dtype);
   for (const auto make : cuda_image_ports()) {
-    definition.combo({make(TN_F32), f32_row(), f32_row(), f32_row(), f32_row()}, {make(TN_F32)}).may_alias(0, 0);
+    definition.combo({make(dtype), channels, channels, channels, channels}, {make(dtype)}).may_alias(0, 0);
   }
-  definition.relocatable().supports(batch_norm_supports).epilogue([](const Site& site) {
+  return definition.relocatable().supports(batch_norm_supports).epilogue([](const Site& site) {
     cuda_activation_epilogue(site);
   });
-  return definition;
 }
 
 }  // namespace
 }  // namespace tenon::plugins
 
-TENON_PLUGIN("tenon.batch_norm.cuda", "1", "Apache-2.0", tenon::plugins::batch_norm_cuda())
+TENON_PLUGIN("tenon.batch_norm.cuda", "1", "Apache-2.0",
+             tenon::plugins::for_cuda_floats(tenon::plugins::batch_norm_cuda))

@@ -15,6 +15,7 @@ class BinaryCuda final : public IPlugin {
   explicit BinaryCuda(cuda::BinaryKind kind) : kind_(kind) {}
 
   void configure(const Config& config) override {
+    type_ = to_cuda_float(config.combo().output(0).dtype);
     format_ = config.combo().output(0).format;
     activation_ = cuda_activation_epilogue(config.site());
   }
@@ -25,12 +26,13 @@ class BinaryCuda final : public IPlugin {
     if (!cuda::broadcast_shape(a.rank, a.d, b.rank, b.d, &shape)) {
       throw Invalid(text("shapes ", to_text(a), " and ", to_text(b), " do not broadcast"));
     }
-    check_cuda(cuda::pointwise_binary(cuda::ElementType::kF32, kind_, shape, inputs[0].data, inputs[1].data,
-                                      activation_, outputs[0].data, cuda_stream(exec)));
+    check_cuda(cuda::pointwise_binary(type_, kind_, shape, inputs[0].data, inputs[1].data, activation_, outputs[0].data,
+                                      cuda_stream(exec)));
   }
 
  private:
   cuda::BinaryKind kind_;
+  cuda::ElementType type_ = cuda::ElementType::kF32;
   TnFormat format_ = row_format();
   cuda::Epilogue activation_;
 };
@@ -52,13 +54,14 @@ Definitions binary_cuda() {
   for (const auto& [name, op_kind] : kOps) {
     const cuda::BinaryKind kind = op_kind;
     const std::string base = std::string("tenon.") + name;
-    Kernel definition =
-        cuda_kernel(base + "/1", base + ".vector.f32.cuda", [kind] { return std::make_unique<BinaryCuda>(kind); });
-    for (auto port : cuda_image_ports()) {
-      definition.combo({port(TN_F32), port(TN_F32)}, {port(TN_F32)}).may_alias(0, 0).may_alias(0, 1);
-    }
-    definition.tactics(binary_tactics).epilogue([](const Site& site) { cuda_activation_epilogue(site); });
-    all.add(definition);
+    all.add(for_cuda_floats([&](int32_t dtype) {
+      Kernel definition = cuda_kernel(base + "/1", cuda_name(base + ".vector", dtype),
+                                      [kind] { return std::make_unique<BinaryCuda>(kind); });
+      for (auto port : cuda_image_ports()) {
+        definition.combo({port(dtype), port(dtype)}, {port(dtype)}).may_alias(0, 0).may_alias(0, 1);
+      }
+      return definition.tactics(binary_tactics).epilogue([](const Site& site) { cuda_activation_epilogue(site); });
+    }));
   }
   return all;
 }

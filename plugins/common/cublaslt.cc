@@ -25,16 +25,36 @@ constexpr uint64_t kWorkspaceLimit = uint64_t{32} << 20;
 // What the algorithms may rely on: the widest access of a thread, and what TMA needs.
 constexpr uint32_t kAlignment = 16;
 
-// Partial sums that are added in a separate step. INPLACE is left out: cublasLt.h promises that the parts are added one
-// after the other, but not in which order.
-constexpr uint32_t kReductionSchemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+// How a product is computed; the sums are float32.
+enum class Math {
+  kFloat32,
+  kTf32,  // of float32 operands
+  kHalf,  // f16 operands and result
+};
+Math exact_math(cuda::ElementType type) { return type == cuda::ElementType::kF16 ? Math::kHalf : Math::kFloat32; }
 
-constexpr uint64_t kHalfInputs = CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_16F | CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_16BF |
-                                 CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_8F_E4M3 |
-                                 CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_8F_E5M2;
-// What CUBLAS_COMPUTE_32F must not be: tensor cores have no float32, so they would round the operands.
-constexpr uint64_t kNotFloat32 =
-    CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK | CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32 | kHalfInputs;
+// Partial sums that are added in a separate step, and are float32 until then. INPLACE is left out: cublasLt.h promises
+// that the parts are added one after the other, but not in which order.
+uint32_t reduction_schemes(Math math) {
+  return math == Math::kHalf ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+                             : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+}
+
+// What an algorithm must not do.
+uint64_t forbidden(Math math) {
+  constexpr uint64_t kHalfInputs = CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_16F | CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_16BF |
+                                   CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_8F_E4M3 |
+                                   CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_8F_E5M2;
+  switch (math) {
+    case Math::kFloat32:  // tensor cores have no float32, so they would round the operands
+      return kHalfInputs | CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32 | CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK;
+    case Math::kTf32:
+      return kHalfInputs;
+    case Math::kHalf:  // CUBLAS_COMPUTE_32F takes f16 as it is
+      break;
+  }
+  return 0;
+}
 
 std::string reason(const char* call, cublasStatus_t status) {
   return text(call, ": ", cublasLtGetStatusString(status), " (", cublasLtGetStatusName(status), ")");
@@ -88,10 +108,11 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
           cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
 }
 
-void make_layout(cublasLtMatrixLayoutOpaque_t* layout, int64_t rows, int64_t columns, int64_t ld, int64_t batches,
-                 int64_t stride) {
-  require("cublasLtMatrixLayoutInit", cublasLtMatrixLayoutInit(layout, CUDA_R_32F, static_cast<uint64_t>(rows),
-                                                               static_cast<uint64_t>(columns), ld));
+void make_layout(cublasLtMatrixLayoutOpaque_t* layout, Math math, int64_t rows, int64_t columns, int64_t ld,
+                 int64_t batches, int64_t stride) {
+  const cudaDataType_t type = math == Math::kHalf ? CUDA_R_16F : CUDA_R_32F;
+  require("cublasLtMatrixLayoutInit",
+          cublasLtMatrixLayoutInit(layout, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), ld));
   if (batches > std::numeric_limits<int32_t>::max()) throw Declined("more batches than cuBLASLt counts");
   set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(batches));
   set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
@@ -104,10 +125,10 @@ struct Operation {
   cublasLtMatrixLayoutOpaque_t left, right, result;
 
   // Declined if the library refuses it.
-  void make(const Product& product, bool tf32) {
+  void make(const Product& product, Math math) {
     const cuda::GemmShape& s = product.shape;
-    require("cublasLtMatmulDescInit",
-            cublasLtMatmulDescInit(&desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    const cublasComputeType_t compute = math == Math::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    require("cublasLtMatmulDescInit", cublasLtMatmulDescInit(&desc, compute, CUDA_R_32F));
     set(&desc, CUBLASLT_MATMUL_DESC_TRANSA, static_cast<int32_t>(s.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N));
     set(&desc, CUBLASLT_MATMUL_DESC_TRANSB, static_cast<int32_t>(s.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N));
     if (product.bias || product.relu) {
@@ -118,9 +139,9 @@ struct Operation {
     }
     // Heuristics and checks read the alignment from the pointer and nothing else.
     if (product.bias) set_bias(reinterpret_cast<const void*>(uintptr_t{kAlignment}));
-    make_layout(&left, s.trans_b ? s.k : s.n, s.trans_b ? s.n : s.k, s.ldb, s.batches, s.b_stride);
-    make_layout(&right, s.trans_a ? s.m : s.k, s.trans_a ? s.k : s.m, s.lda, s.batches, s.a_stride);
-    make_layout(&result, s.n, s.m, s.ldc, s.batches, s.c_stride);
+    make_layout(&left, math, s.trans_b ? s.k : s.n, s.trans_b ? s.n : s.k, s.ldb, s.batches, s.b_stride);
+    make_layout(&right, math, s.trans_a ? s.m : s.k, s.trans_a ? s.k : s.m, s.lda, s.batches, s.a_stride);
+    make_layout(&result, math, s.n, s.m, s.ldc, s.batches, s.c_stride);
   }
   void set_bias(const void* bias) { set(&desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
 
@@ -143,7 +164,7 @@ T config_of(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes
   return status == CUBLAS_STATUS_SUCCESS ? value : otherwise;
 }
 
-std::string params_of(const cublasLtMatmulAlgo_t& algo, bool tf32) {
+std::string params_of(const cublasLtMatmulAlgo_t& algo, Math math) {
   std::string params = text("algo=", config_of<int32_t>(algo, CUBLASLT_ALGO_CONFIG_ID, -1));
   const auto add = [&](const char* key, auto value) {
     if (value != 0) params += text(";", key, "=", value);
@@ -157,7 +178,7 @@ std::string params_of(const cublasLtMatmulAlgo_t& algo, bool tf32) {
   add("custom", config_of<uint32_t>(algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 0));
   add("inner", config_of<uint16_t>(algo, CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, 0));
   add("cluster", config_of<uint16_t>(algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 0));
-  return tf32 ? params + ";compute=tf32" : params;
+  return math == Math::kTf32 ? params + ";compute=tf32" : params;
 }
 
 // For algorithms that differ only in what the attributes do not tell.
@@ -170,10 +191,10 @@ std::string distinct(const std::string& params, const cublasLtMatmulAlgo_t& algo
 }
 
 // Why the algorithm must not be used; nullptr if it may.
-const char* objection(const cublasLtMatmulAlgo_t& algo, bool tf32) {
+const char* objection(const cublasLtMatmulAlgo_t& algo, Math math) {
   if (config_of<uint32_t>(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, CUBLASLT_REDUCTION_SCHEME_INPLACE) &
-      ~kReductionSchemes) {
-    return "the algorithm may add in any order";
+      ~reduction_schemes(math)) {
+    return "the algorithm may add its parts in any order or rounded";
   }
   uint64_t flags = 0;
   size_t written = 0;
@@ -181,9 +202,11 @@ const char* objection(const cublasLtMatmulAlgo_t& algo, bool tf32) {
                                         &written) != CUBLAS_STATUS_SUCCESS) {
     return "the library does not tell how the algorithm computes";
   }
-  if (!tf32) return flags & kNotFloat32 ? "the algorithm does not compute in float32" : nullptr;
-  if (flags & kHalfInputs) return "the algorithm rounds further than to tf32";
-  return flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK ? nullptr : "the algorithm does not compute in tf32";
+  if (flags & forbidden(math)) return "the algorithm rounds further than asked for";
+  if (math == Math::kTf32 && !(flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK)) {
+    return "the algorithm does not compute in tf32";
+  }
+  return nullptr;
 }
 
 // A handle for questions, on the site's GPU, which is current as long as this lives. Declined if there is none.
@@ -221,17 +244,17 @@ class Inquiry {
   cublasLtHandle_t handle_ = nullptr;
 };
 
-std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(cublasLtHandle_t handle, Operation* operation, bool tf32) {
+std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(cublasLtHandle_t handle, Operation* operation, Math math) {
   cublasLtMatmulPreferenceOpaque_t preference;
   require("cublasLtMatmulPreferenceInit", cublasLtMatmulPreferenceInit(&preference));
   set(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceLimit);
-  set(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kReductionSchemes);
+  set(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction_schemes(math));
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     set(&preference, attribute, kAlignment);
   }
-  set(&preference, CUBLASLT_MATMUL_PREF_IMPL_MASK, ~(tf32 ? kHalfInputs : kNotFloat32));
+  set(&preference, CUBLASLT_MATMUL_PREF_IMPL_MASK, ~forbidden(math));
   std::vector<cublasLtMatmulHeuristicResult_t> results(kMostTactics);
   int count = 0;
   require(
@@ -243,15 +266,15 @@ std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(cublasLtHandle_t hand
 }
 
 // Adds the tactics of one compute type. Declined if the library has none.
-void add_tactics(const Inquiry& inquiry, const Product& product, const Product& most, bool tf32, Tactics& tactics) {
+void add_tactics(const Inquiry& inquiry, const Product& product, const Product& most, Math math, Tactics& tactics) {
   Operation operation, largest;
-  operation.make(product, tf32);
-  largest.make(most, tf32);
+  operation.make(product, math);
+  largest.make(most, math);
   std::vector<std::string> listed;
   const char* objected = nullptr;
-  for (const cublasLtMatmulHeuristicResult_t& found : ask_heuristic(inquiry.handle(), &operation, tf32)) {
+  for (const cublasLtMatmulHeuristicResult_t& found : ask_heuristic(inquiry.handle(), &operation, math)) {
     if (found.state != CUBLAS_STATUS_SUCCESS) continue;
-    if (const char* why = objection(found.algo, tf32)) {
+    if (const char* why = objection(found.algo, math)) {
       objected = why;
       continue;
     }
@@ -261,7 +284,7 @@ void add_tactics(const Inquiry& inquiry, const Product& product, const Product& 
         of_largest <= kWorkspaceLimit) {
       workspace = of_largest;
     }
-    std::string params = params_of(found.algo, tf32);
+    std::string params = params_of(found.algo, math);
     const auto is_listed = [&] { return std::find(listed.begin(), listed.end(), params) != listed.end(); };
     if (is_listed()) params = distinct(params, found.algo);
     if (is_listed()) continue;
@@ -311,16 +334,18 @@ class GemmCublaslt final : public IPlugin {
     op_ = op_of_(site);
     product_ = product_of(site, op_.shape(site.dims(0), site.dims(1)));
     residual_input_ = site.num_inputs() + cublaslt_epilogue(site).residual;
-    tf32_ = config.params().has("compute");
-    if (tf32_ && !site.allow_tf32()) throw Declined("the tactic computes in tf32, which is not allowed here");
+    math_ = config.params().has("compute") ? Math::kTf32 : exact_math(product_.shape.type);
+    if (math_ == Math::kTf32 && !site.allow_tf32()) {
+      throw Declined("the tactic computes in tf32, which is not allowed here");
+    }
     if (config.blob_size() != sizeof algo_) throw Declined("the tactic holds no algorithm of cuBLASLt's");
     std::memcpy(&algo_, config.blob(), sizeof algo_);
-    const std::string params = params_of(algo_, tf32_);
+    const std::string params = params_of(algo_, math_);
     if (config.params().text() != params && config.params().text() != distinct(params, algo_)) {
       throw Declined(text("cuBLASLt ", cublasLtGetVersion(), " reads the algorithm of '", config.params().text(),
                           "' as '", params, "'"));
     }
-    if (const char* why = objection(algo_, tf32_)) throw Declined(why);
+    if (const char* why = objection(algo_, math_)) throw Declined(why);
     sizes_.workspace = config.workspace();
     sizes_.context_host = sizeof(Call);
   }
@@ -328,7 +353,7 @@ class GemmCublaslt final : public IPlugin {
 
   void initialize(const Init& init) override {
     Operation operation;
-    operation.make(product_, tf32_);
+    operation.make(product_, math_);
     uint64_t workspace = 0;
     require("cublasLtMatmulAlgoCheck", operation.check(handle_of(*init.raw().exec), algo_, &workspace));
     if (workspace > sizes_.workspace) {
@@ -342,7 +367,7 @@ class GemmCublaslt final : public IPlugin {
     call->product.shape = op_.shape(inputs[0].dims, inputs[1].dims);
     call->handle = handle_of(exec.raw());
     if (call->product.empty() || call->product.shape.k == 0) return;
-    call->operation.make(call->product, tf32_);
+    call->operation.make(call->product, math_);
     uint64_t workspace = 0;
     call->by_library = call->operation.check(call->handle, algo_, &workspace) == CUBLAS_STATUS_SUCCESS &&
                        workspace <= sizes_.workspace;
@@ -351,11 +376,10 @@ class GemmCublaslt final : public IPlugin {
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     Call* call = exec.context_host<Call>();
     if (call->product.empty()) return;
-    const auto* a = static_cast<const float*>(inputs[0].data);
-    const auto* b = static_cast<const float*>(inputs[1].data);
-    const auto* bias = product_.bias ? static_cast<const float*>(inputs[2].data) : nullptr;
-    const auto* residual = product_.residual ? static_cast<const float*>(inputs[residual_input_].data) : nullptr;
-    auto* c = static_cast<float*>(outputs[0].data);
+    const void *a = inputs[0].data, *b = inputs[1].data;
+    const void* bias = product_.bias ? inputs[2].data : nullptr;
+    const void* residual = product_.residual ? inputs[residual_input_].data : nullptr;
+    void* c = outputs[0].data;
     if (!call->by_library || !aligned({a, b, bias, residual, c})) {
       return without_library(exec, call->product.shape, a, b, bias, residual, c);
     }
@@ -374,8 +398,8 @@ class GemmCublaslt final : public IPlugin {
     for (const void* pointer : pointers) bits |= reinterpret_cast<uintptr_t>(pointer);
     return bits % kAlignment == 0;
   }
-  void without_library(const Exec& exec, const cuda::GemmShape& shape, const float* a, const float* b,
-                       const float* bias, const float* residual, float* c) const {
+  void without_library(const Exec& exec, const cuda::GemmShape& shape, const void* a, const void* b, const void* bias,
+                       const void* residual, void* c) const {
     cuda::GemmOutput output;
     output.c = c;
     output.bias = bias;
@@ -391,7 +415,7 @@ class GemmCublaslt final : public IPlugin {
   CublasltOp op_;
   Product product_;  // for the site's dims
   int residual_input_ = 0;
-  bool tf32_ = false;
+  Math math_ = Math::kFloat32;
   cublasLtMatmulAlgo_t algo_{};
   Sizes sizes_;
 };
@@ -401,14 +425,15 @@ void list_tactics(const Site& site, const CublasltOp& op, Tactics& tactics) {
   const Product most = product_of(site, op.shape(site.max_dims(0), site.max_dims(1)));
   if (product.empty() || product.shape.k == 0) throw Declined("the product is empty");
   const Inquiry inquiry(site.device().ordinal);
-  if (site.allow_tf32()) {
+  const Math exact = exact_math(product.shape.type);
+  if (exact == Math::kFloat32 && site.allow_tf32()) {
     try {
-      add_tactics(inquiry, product, most, true, tactics);
+      add_tactics(inquiry, product, most, Math::kTf32, tactics);
     } catch (const Declined&) {  // float32 is left
     }
   }
   try {
-    add_tactics(inquiry, product, most, false, tactics);
+    add_tactics(inquiry, product, most, exact, tactics);
   } catch (const Declined&) {
     if (tactics.count() == 0) throw;
   }

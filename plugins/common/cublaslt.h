@@ -1,4 +1,5 @@
-// Kernels on cuBLASLt: float32 products with bias, residual and relu; one tactic for each of the library's algorithms.
+// Kernels on cuBLASLt: products of f32 or f16, summed in float32, with bias, residual and relu; one tactic for each of
+// the library's algorithms.
 //
 // A tactic is the library's description of an algorithm as text, "algo=21;tile=20;stages=4", with the numbers of
 // cublasLt.h; what has its default value is left out. Its blob is the cublasLtMatmulAlgo_t. "compute=tf32" at the end:
@@ -22,7 +23,8 @@ struct CublasltOp {
   std::function<cuda::GemmShape(const Dims& a, const Dims& b)> shape;
 };
 
-// `op_of` is asked for each site; it and `shape` may throw Declined. The combos are left to the caller.
+// `op_of` is asked for each site; it and `shape`, which gives the type too, may throw Declined. The combos are left to
+// the caller: all tensors of one float type.
 Kernel cublaslt_kernel(const std::string& op_id, const std::string& name, CublasltOp (*op_of)(const Site& site));
 
 }  // namespace tenon::plugins

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/common/layout.h"
+#include "kernels/cuda/element_type.h"
 #include "kernels/cuda/epilogue.h"
 #include "plugins/common/epilogue_steps.h"
 
@@ -33,6 +34,21 @@ inline Kernel cuda_kernel(const std::string& op_id, const std::string& name, Ker
   Kernel definition(op_id, name, std::move(factory));
   definition.cuda().deterministic().graph_capturable();
   return definition;
+}
+
+// Kernels of float types (kernels/cuda/element_type.h) are made once for each: make(dtype). Results in f16 are computed
+// in f32 and rounded once.
+template <class Make>
+Definitions for_cuda_floats(Make&& make) {
+  return {make(TN_F32), make(TN_F16)};
+}
+// "tenon.relu.vector.f16.cuda"
+inline std::string cuda_name(const std::string& algorithm, int32_t dtype) {
+  return text(algorithm, ".", dtype_name(dtype), ".cuda");
+}
+// REQUIRES: one of the dtypes of for_cuda_floats.
+inline cuda::ElementType to_cuda_float(int32_t dtype) {
+  return dtype == TN_F16 ? cuda::ElementType::kF16 : cuda::ElementType::kF32;
 }
 
 // The formats of images on a GPU, as ports.

@@ -200,7 +200,7 @@ CudnnConfig CudnnConfig::parse(const Params& params) {
 cudnnBackendDescriptor_t CudnnGraph::tensor(int64_t id, const std::vector<int64_t>& dims,
                                             const std::vector<int64_t>& strides, int64_t alignment, bool is_virtual) {
   CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, is_virtual ? CUDNN_DATA_FLOAT : type_)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
       .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
@@ -265,10 +265,9 @@ CudnnPlan::CudnnPlan(int ordinal, std::shared_ptr<const CudnnGraph> graph, const
        })) {
     if (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) throw Declined("the engine is not deterministic");
     if (note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) throw Declined("the engine adds in less than f32");
-    if (note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)
-      throw Declined("the engine rounds its inputs to less than f32");
+    if (note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) throw Declined("the engine rounds its inputs");
     // With f32 tensors this is tf32.
-    if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && !allow_tf32) {
+    if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && parts_->graph->type() == CUDNN_DATA_FLOAT && !allow_tf32) {
       throw Declined("the engine computes in tf32, which is not allowed here");
     }
   }

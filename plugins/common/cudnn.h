@@ -178,7 +178,11 @@ struct CudnnConfig {
 // An operation graph and the descriptors that it consists of.
 class CudnnGraph {
  public:
-  // A float tensor, given its pointer as `id` by CudnnPlan::execute unless it is virtual, which is to say never stored.
+  // `type` of the tensors: CUDNN_DATA_FLOAT or CUDNN_DATA_HALF.
+  explicit CudnnGraph(cudnnDataType_t type) : type_(type) {}
+  cudnnDataType_t type() const { return type_; }
+  // A tensor, given its pointer as `id` by CudnnPlan::execute unless it is virtual, which is to say never stored; those
+  // are float.
   cudnnBackendDescriptor_t tensor(int64_t id, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides,
                                   int64_t alignment, bool is_virtual = false);
   // Finalises a descriptor and keeps it as long as the graph.
@@ -194,6 +198,7 @@ class CudnnGraph {
   int64_t engine_count() const { return graph_.get<int64_t>(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT); }
 
  private:
+  cudnnDataType_t type_;
   std::deque<CudnnDescriptor> kept_;
   std::vector<cudnnBackendDescriptor_t> operations_;
   CudnnDescriptor graph_{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
@@ -207,8 +212,8 @@ struct CudnnBinding {
 // An execution plan. REQUIRES: the GPU is current in every call, the destructor finds it by itself.
 class CudnnPlan {
  public:
-  // Declined if the engine does not run the graph, is not deterministic, or computes in less than f32; in tf32 only
-  // where that is allowed.
+  // Declined if the engine does not run the graph, is not deterministic, rounds its inputs or adds in less than f32;
+  // f32 tensors are computed with in tf32 only where that is allowed.
   CudnnPlan(int ordinal, std::shared_ptr<const CudnnGraph> graph, const CudnnConfig& config, bool allow_tf32);
   ~CudnnPlan();
   CudnnPlan(const CudnnPlan&) = delete;

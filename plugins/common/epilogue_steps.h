@@ -9,7 +9,7 @@ namespace tenon::plugins {
 
 struct EpilogueSteps {
   Activation activation{ActivationKind::kIdentity, 0, 0};
-  int residual = -1;  // number among the site's extra operands, of the output's shape and f32; -1: none
+  int residual = -1;  // number among the site's extra operands, of the output's shape and dtype; -1: none
 };
 
 // The epilogue of output 0. Declined if it has another form.
@@ -20,8 +20,9 @@ inline EpilogueSteps epilogue_steps(const Site& site) {
   size_t at = 0;
   if (at < steps->size() && (*steps)[at].kind == EpilogueStep::Kind::kAdd) {
     result.residual = static_cast<int>((*steps)[at].operand) - 1;
-    if (site.extra_dims(result.residual) != site.output_dims(0) || site.extra_dtype(result.residual) != TN_F32) {
-      throw Declined("the epilogue adds an operand that is not of the output's shape and f32");
+    if (site.extra_dims(result.residual) != site.output_dims(0) ||
+        site.extra_dtype(result.residual) != site.output_dtype(0)) {
+      throw Declined("the epilogue adds an operand that is not of the output's shape and dtype");
     }
     ++at;
   }

@@ -20,6 +20,7 @@ class PoolCuda final : public IPlugin {
     tactics.add("");
   }
   void configure(const Config& config) override {
+    type_ = to_cuda_float(config.combo().input(0).dtype);
     geometry_ = pool_geometry(config.site().attrs(), config.site().max_dims(0));
     kind_ = kind_of_(config.site().attrs());
     layout_ = to_cuda_layout(config.combo().input(0).format);
@@ -28,22 +29,24 @@ class PoolCuda final : public IPlugin {
     cuda::PoolGeometry g = geometry_;
     g.n = inputs[0].dims.d[0], g.c = inputs[0].dims.d[1], g.h = inputs[0].dims.d[2], g.w = inputs[0].dims.d[3];
     g.oh = outputs[0].dims.d[2], g.ow = outputs[0].dims.d[3];
-    check_cuda(
-        cuda::pool(cuda::ElementType::kF32, kind_, g, layout_, inputs[0].data, outputs[0].data, cuda_stream(exec)));
+    check_cuda(cuda::pool(type_, kind_, g, layout_, inputs[0].data, outputs[0].data, cuda_stream(exec)));
   }
 
  private:
   KindOf kind_of_;
+  cuda::ElementType type_ = cuda::ElementType::kF32;
   cuda::PoolGeometry geometry_;
   cuda::PoolKind kind_ = cuda::PoolKind::kMax;
   cuda::Layout layout_ = cuda::Layout::kNchw;
 };
 
-inline Kernel pool_cuda(const char* op_id, const char* name, PoolCuda::KindOf kind_of) {
-  Kernel definition = cuda_kernel(op_id, name, [kind_of] { return std::make_unique<PoolCuda>(kind_of); });
-  for (auto port : cuda_image_ports()) definition.combo({port(TN_F32)}, {port(TN_F32)});
-  definition.tactics(PoolCuda::tactics);
-  return definition;
+inline Definitions pool_cuda(const std::string& op, PoolCuda::KindOf kind_of) {
+  return for_cuda_floats([&](int32_t dtype) {
+    Kernel definition = cuda_kernel(op + "/1", cuda_name(op + ".window", dtype),
+                                    [kind_of] { return std::make_unique<PoolCuda>(kind_of); });
+    for (auto port : cuda_image_ports()) definition.combo({port(dtype)}, {port(dtype)});
+    return definition.tactics(PoolCuda::tactics);
+  });
 }
 
 }  // namespace tenon::plugins

@@ -1,5 +1,5 @@
 // tenon.conv2d/1 on kernels/cuda. One kernel for each algorithm:
-//   tenon.conv2d.implicit.f32.cuda   a product whose patches are gathered as they are read; any geometry
+//   tenon.conv2d.implicit.f32.cuda   a product whose patches are gathered as they are read; any geometry; .f16 too
 //   tenon.conv2d.gemm1x1.f32.cuda    1x1 convolutions as one product
 //   tenon.conv2d.depthwise.f32.cuda  one filter a channel
 #include <memory>
@@ -20,9 +20,13 @@ struct Method {
   Conv2dAlgorithm algorithm;
   const char* name;
 };
-constexpr Method kMethods[] = {{Conv2dAlgorithm::kImplicitGemm, "tenon.conv2d.implicit.f32.cuda"},
-                               {Conv2dAlgorithm::kGemm1x1, "tenon.conv2d.gemm1x1.f32.cuda"},
-                               {Conv2dAlgorithm::kDepthwise, "tenon.conv2d.depthwise.f32.cuda"}};
+constexpr Method kMethods[] = {{Conv2dAlgorithm::kImplicitGemm, "tenon.conv2d.implicit"},
+                               {Conv2dAlgorithm::kGemm1x1, "tenon.conv2d.gemm1x1"},
+                               {Conv2dAlgorithm::kDepthwise, "tenon.conv2d.depthwise"}};
+
+cuda::Conv2dConfig config_of(const Method& method, const TnPort& input) {
+  return {method.algorithm, to_cuda_layout(input.format), {}, to_cuda_float(input.dtype)};
+}
 
 class Conv2dCuda final : public IPlugin {
  public:
@@ -30,7 +34,7 @@ class Conv2dCuda final : public IPlugin {
 
   static void tactics(const Method& method, const Site& site, const Combo& combo, Tactics& tactics) {
     const cuda::Conv2dGeometry g = conv2d_geometry(site);
-    cuda::Conv2dConfig config{method.algorithm, to_cuda_layout(combo.input(kConvX).format), {}};
+    cuda::Conv2dConfig config = config_of(method, combo.input(kConvX));
     if (method.algorithm == Conv2dAlgorithm::kDepthwise) {
       if (cuda::conv2d_supports(g, config)) tactics.add("");
       return;
@@ -45,8 +49,7 @@ class Conv2dCuda final : public IPlugin {
   void configure(const Config& config) override {
     const Site site = config.site();
     geometry_ = conv2d_geometry(site);
-    config_.algorithm = method_.algorithm;
-    config_.layout = to_cuda_layout(config.combo().input(kConvX).format);
+    config_ = config_of(method_, config.combo().input(kConvX));
     if (method_.algorithm != Conv2dAlgorithm::kDepthwise) config_.tactic = cuda_gemm_tactic_of(config.params());
     if (!cuda::conv2d_supports(geometry_, config_)) throw Declined("this algorithm cannot compute this convolution");
     epilogue_ = cuda_epilogue(site);
@@ -66,22 +69,20 @@ class Conv2dCuda final : public IPlugin {
 
   void initialize(const Init& init) override {
     packed_ = init.persistent<void>();
-    bias_ = has_bias_ ? init.device_constant<float>(kConvBias) : nullptr;
+    bias_ = has_bias_ ? init.device_constant<void>(kConvBias) : nullptr;
     if (init.filled()) return;
-    check_cuda(cuda::conv2d_pack_weights(geometry_, config_, init.device_constant<float>(kConvWeights), packed_,
+    check_cuda(cuda::conv2d_pack_weights(geometry_, config_, init.device_constant<void>(kConvWeights), packed_,
                                          static_cast<cudaStream_t>(init.raw().exec->stream)));
   }
 
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     cuda::Conv2dBuffers buffers;
-    buffers.input = static_cast<const float*>(inputs[kConvX].data);
+    buffers.input = inputs[kConvX].data;
     buffers.packed_weights = packed_;
     buffers.bias = bias_;
-    buffers.output = static_cast<float*>(outputs[0].data);
+    buffers.output = outputs[0].data;
     buffers.workspace = exec.workspace<void>();
-    if (epilogue_.residual >= 0) {
-      buffers.residual = static_cast<const float*>(inputs[num_inputs_ + epilogue_.residual].data);
-    }
+    if (epilogue_.residual >= 0) buffers.residual = inputs[num_inputs_ + epilogue_.residual].data;
     check_cuda(cuda::conv2d(geometry_, config_, buffers, epilogue_.activation, cuda_stream(exec)));
   }
 
@@ -94,26 +95,24 @@ class Conv2dCuda final : public IPlugin {
   bool has_bias_ = false;
   Sizes sizes_;
   void* packed_ = nullptr;
-  const float* bias_ = nullptr;
+  const void* bias_ = nullptr;
 };
 
+Kernel conv2d_cuda(const Method* method, int32_t dtype) {
+  Kernel definition = cuda_kernel("tenon.conv2d/1", cuda_name(method->name, dtype),
+                                  [method] { return std::make_unique<Conv2dCuda>(*method); });
+  for (const auto make : cuda_image_ports()) definition.combo({make(dtype), row(dtype), row(dtype)}, {make(dtype)});
+  return definition.relocatable()
+      .supports([](const Site& site) { require_static_constant(site); })
+      .tactics([method](const Site& site, const Combo& combo, Tactics& tactics) {
+        Conv2dCuda::tactics(*method, site, combo, tactics);
+      })
+      .epilogue([](const Site& site) { cuda_epilogue(site); });
+}
+
 Definitions conv2d_cuda() {
-  Definitions all;
-  for (const Method& entry : kMethods) {
-    const Method* method = &entry;
-    Kernel definition =
-        cuda_kernel("tenon.conv2d/1", method->name, [method] { return std::make_unique<Conv2dCuda>(*method); });
-    for (const auto make : cuda_image_ports()) {
-      definition.combo({make(TN_F32), f32_row(), f32_row()}, {make(TN_F32)});
-    }
-    definition.relocatable()
-        .supports([](const Site& site) { require_static_constant(site); })
-        .tactics([method](const Site& site, const Combo& combo, Tactics& tactics) {
-          Conv2dCuda::tactics(*method, site, combo, tactics);
-        })
-        .epilogue([](const Site& site) { cuda_epilogue(site); });
-    all.add(definition);
-  }
+  Definitions all = conv2d_cuda(&kMethods[0], TN_F16);  // any geometry
+  for (const Method& method : kMethods) all.add(conv2d_cuda(&method, TN_F32));
   return all;
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <tenon/sdk/plugin.hpp>
 
+#include "kernels/cuda/cast.h"
 #include "kernels/cuda/copy_strided.h"
 #include "kernels/cuda/pointwise.h"
 #include "plugins/common/cuda.h"
@@ -18,7 +19,6 @@
 namespace tenon::plugins {
 namespace {
 
-constexpr const char* kName = "tenon.conv2d.cudnn.f32";
 constexpr uint32_t kRevision = 1;
 
 // Bounds on the listing, which costs a finalised plan for each try: some engines compile device code there.
@@ -27,7 +27,7 @@ constexpr int kMaxFusedTries = 10, kMaxTries = 25;
 
 // Tensors in row format may be the caller's, which are only promised to be aligned to their elements; those in nhwc are
 // the host's, which aligns as the port asks. So are weights and bias.
-constexpr uint32_t kRowAlignment = sizeof(float), kHostAlignment = 16;
+constexpr uint32_t kHostAlignment = 16;
 
 enum TensorId : int64_t { kIdX = 1, kIdWeights, kIdBias, kIdY, kIdConvolved, kIdBiased };
 
@@ -82,6 +82,7 @@ CudnnDescriptor activation_descriptor(const cuda::Epilogue& activation) {
 struct ConvProblem {
   cpu::Conv2dGeometry g;
   cuda::Layout layout = cuda::Layout::kNchw;
+  cuda::ElementType type = cuda::ElementType::kF32;
   cuda::Epilogue activation;
   bool has_bias = false;
   bool allow_tf32 = false;
@@ -91,6 +92,7 @@ struct ConvProblem {
   ConvProblem(const Site& site, const Combo& combo)
       : g(conv2d_geometry(site)),
         layout(to_cuda_layout(combo.input(kConvX).format)),
+        type(to_cuda_float(combo.input(kConvX).dtype)),
         activation(cuda_activation_epilogue(site)),
         has_bias(site.has_input(kConvBias)),
         allow_tf32(site.allow_tf32()),
@@ -99,6 +101,8 @@ struct ConvProblem {
   bool has_activation() const { return activation.kind != cuda::UnaryKind::kNone; }
   bool has_epilogue() const { return has_bias || has_activation(); }
   int64_t group_channels() const { return g.c / g.groups; }
+  bool is_half() const { return type == cuda::ElementType::kF16; }
+  int element_size() const { return element_type_size(type); }
   // [k][c][r][s] and [k][r][s][c] are the same bytes otherwise.
   bool packs() const { return layout == cuda::Layout::kNhwc && group_channels() > 1 && g.r * g.s > 1; }
 
@@ -130,9 +134,9 @@ CudnnDescriptor ConvProblem::convolution() const {
 }
 
 std::shared_ptr<const CudnnGraph> ConvProblem::graph(cudnnHandle_t handle, bool fused) const {
-  auto graph = std::make_shared<CudnnGraph>();
+  auto graph = std::make_shared<CudnnGraph>(is_half() ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT);
   const std::vector<int64_t> y_dims{g.n, g.k, g.oh, g.ow};
-  const int64_t alignment = layout == cuda::Layout::kNhwc ? kHostAlignment : kRowAlignment;
+  const int64_t alignment = layout == cuda::Layout::kNhwc ? int64_t{kHostAlignment} : element_size();
   const auto tensor = [&](int64_t id, const std::vector<int64_t>& dims, int64_t aligned, bool is_virtual) {
     return graph->tensor(id, dims, strides_of(dims, layout), aligned, is_virtual);
   };
@@ -183,7 +187,7 @@ class ConvSearch {
     if (problem_.has_epilogue()) search(true);
     search(false);
     if (tactics_->count() == 0) {
-      throw Declined(reason_.empty() ? "cuDNN has no deterministic f32 engine for this convolution" : reason_);
+      throw Declined(reason_.empty() ? "cuDNN has no deterministic engine for this convolution" : reason_);
     }
   }
 
@@ -234,8 +238,8 @@ class ConvSearch {
   int tries_ = 0;
 };
 
-// Persistent memory: the packed weights, if they are; then a constant for each channel, where one is missing: a bias of
-// 0 of the fused graph, or the factor of 1 of the pass that adds a bias.
+// Persistent memory: the packed weights, if they are; then what is missing for each channel: a bias of 0 of the fused
+// graph, or, as floats, the factor of 1 of the pass that adds a bias and, in f16, the bias.
 class ConvCudnn final : public IPlugin {
  public:
   explicit ConvCudnn(std::shared_ptr<CudnnPlanner> planner) : planner_(std::move(planner)) {}
@@ -251,14 +255,16 @@ class ConvCudnn final : public IPlugin {
     engine_ = CudnnConfig::parse(config.params());
     const cpu::Conv2dGeometry& g = problem_.g;
     if (problem_.packs()) {
-      filler_at_ = static_cast<uint64_t>(g.k * problem_.group_channels() * g.r * g.s) * sizeof(float);
+      filler_at_ = static_cast<uint64_t>(g.k * problem_.group_channels() * g.r * g.s * problem_.element_size());
       filler_at_ = (filler_at_ + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
     }
-    persistent_ = filler_at_ + (needs_filler() ? static_cast<uint64_t>(g.k) * sizeof(float) : 0);
+    persistent_ = filler_at_ + filler_bytes();
     if (persistent_ != 0) {
       PackKey key;
-      key.add(text(kName, ";", problem_.packs() ? "krsc" : "none", ";", needs_filler() ? g.k : 0, ";", filler_value()));
+      key.add(text("tenon.conv2d.cudnn;", problem_.element_size(), ";", problem_.packs() ? "krsc" : "none", ";",
+                   filler_bytes(), ";", fused_ ? "bias" : "factor"));
       if (problem_.packs()) key.add(site.constant(kConvWeights));
+      if (widens_bias()) key.add(site.constant(kConvBias));
       key.store(&keys_);
     }
   }
@@ -274,23 +280,30 @@ class ConvCudnn final : public IPlugin {
     plan();
     auto* persistent = init.persistent<unsigned char>();
     weights_ = problem_.packs() ? persistent : init.device_constant<void>(kConvWeights);
-    const auto* filler = reinterpret_cast<const float*>(persistent + filler_at_);
-    bias_ = problem_.has_bias ? init.device_constant<float>(kConvBias) : filler;
-    ones_ = filler;
+    unsigned char* filler = persistent + filler_at_;
+    const cpu::Conv2dGeometry& g = problem_.g;
+    ones_ = reinterpret_cast<const float*>(filler);
+    bias_ = !problem_.has_bias ? filler
+            : widens_bias()    ? filler + g.k * sizeof(float)
+                               : init.device_constant<void>(kConvBias);
     if (init.filled()) return;
     const auto stream = static_cast<cudaStream_t>(init.raw().exec->stream);
-    const cpu::Conv2dGeometry& g = problem_.g;
     if (problem_.packs()) {
       const int64_t dims[] = {g.k, problem_.group_channels(), g.r, g.s};
       const int perm[] = {0, 2, 3, 1};
-      check_cuda(
-          cuda::transpose(4, dims, perm, sizeof(float), init.device_constant<float>(kConvWeights), persistent, stream));
+      check_cuda(cuda::transpose(4, dims, perm, problem_.element_size(), init.device_constant<void>(kConvWeights),
+                                 persistent, stream));
     }
-    if (needs_filler()) {
-      const std::vector<float> values(static_cast<size_t>(g.k), filler_value());
-      check_cuda(cudaMemcpyAsync(persistent + filler_at_, values.data(), values.size() * sizeof(float),
-                                 cudaMemcpyHostToDevice, stream));
-      check_cuda(cudaStreamSynchronize(stream));  // `values` ends here
+    if (fused_) {
+      check_cuda(cudaMemsetAsync(filler, 0, filler_bytes(), stream));
+    } else if (problem_.has_bias) {
+      const std::vector<float> ones(static_cast<size_t>(g.k), 1.0f);
+      check_cuda(cudaMemcpyAsync(filler, ones.data(), ones.size() * sizeof(float), cudaMemcpyHostToDevice, stream));
+      check_cuda(cudaStreamSynchronize(stream));  // `ones` ends here
+    }
+    if (widens_bias()) {
+      check_cuda(cuda::cast(problem_.type, cuda::ElementType::kF32, g.k, init.device_constant<void>(kConvBias),
+                            filler + g.k * sizeof(float), stream));
     }
   }
 
@@ -305,17 +318,21 @@ class ConvCudnn final : public IPlugin {
     const cpu::Conv2dGeometry& g = problem_.g;
     const cuda::Epilogue& activation = problem_.activation;
     if (problem_.has_bias) {
-      check_cuda(cuda::channel_affine(cuda::ElementType::kF32, problem_.layout, g.n, g.k, g.oh * g.ow, y, ones_, bias_,
-                                      activation, y, cuda_stream(exec)));
+      check_cuda(cuda::channel_affine(problem_.type, problem_.layout, g.n, g.k, g.oh * g.ow, y, ones_,
+                                      static_cast<const float*>(bias_), activation, y, cuda_stream(exec)));
     } else if (problem_.has_activation()) {
-      check_cuda(cuda::pointwise_unary(cuda::ElementType::kF32, activation.kind, activation.alpha, activation.beta,
+      check_cuda(cuda::pointwise_unary(problem_.type, activation.kind, activation.alpha, activation.beta,
                                        g.n * g.k * g.oh * g.ow, y, y, cuda_stream(exec)));
     }
   }
 
  private:
-  bool needs_filler() const { return fused_ != problem_.has_bias; }
-  float filler_value() const { return fused_ ? 0.0f : 1.0f; }
+  bool widens_bias() const { return !fused_ && problem_.has_bias && problem_.is_half(); }
+  uint64_t filler_bytes() const {
+    if (fused_ == problem_.has_bias) return 0;
+    const size_t bytes = fused_ ? static_cast<size_t>(problem_.element_size()) : sizeof(float);
+    return static_cast<uint64_t>(problem_.g.k) * (widens_bias() ? 2 : 1) * bytes;
+  }
 
   // Made when first asked for, since configure touches no device.
   const CudnnPlan& plan() const {
@@ -339,7 +356,7 @@ class ConvCudnn final : public IPlugin {
   uint64_t filler_at_ = 0;
   uint64_t persistent_ = 0;
   const void* weights_ = nullptr;
-  const float* bias_ = nullptr;
+  const void* bias_ = nullptr;  // of the tensors' type in the fused graph, else float
   const float* ones_ = nullptr;
 };
 
@@ -348,12 +365,12 @@ void conv_supports(const Site& site) {
   if (site.output_dims(0).elements() == 0 || site.dims(kConvX).elements() == 0) throw Declined("a tensor is empty");
 }
 
-Kernel conv_kernel() {
-  const auto planner = std::make_shared<CudnnPlanner>();
-  Kernel definition = cuda_kernel("tenon.conv2d/1", kName, [planner] { return std::make_unique<ConvCudnn>(planner); });
-  definition.combo({f32_row(), f32_row(), f32_row()}, {f32_row()});
-  const Port image = f32_nhwc().aligned(kHostAlignment);
-  definition.combo({image, f32_row(), f32_row()}, {image});
+Kernel conv_kernel(const std::shared_ptr<CudnnPlanner>& planner, int32_t dtype) {
+  Kernel definition = cuda_kernel("tenon.conv2d/1", text("tenon.conv2d.cudnn.", dtype_name(dtype)),
+                                  [planner] { return std::make_unique<ConvCudnn>(planner); });
+  definition.combo({row(dtype), row(dtype), row(dtype)}, {row(dtype)});
+  const Port image = nhwc(dtype).aligned(kHostAlignment);
+  definition.combo({image, row(dtype), row(dtype)}, {image});
   // Another cuDNN has other engines, speeds and bits.
   definition.revision(kRevision * 1000000 + static_cast<uint32_t>(cudnnGetVersion()));
   definition.relocatable()
@@ -366,7 +383,12 @@ Kernel conv_kernel() {
   return definition;
 }
 
+Definitions conv_kernels() {
+  const auto planner = std::make_shared<CudnnPlanner>();
+  return for_cuda_floats([&](int32_t dtype) { return conv_kernel(planner, dtype); });
+}
+
 }  // namespace
 }  // namespace tenon::plugins
 
-TENON_PLUGIN("tenon.conv2d.cudnn", "1", "Apache-2.0", tenon::plugins::conv_kernel())
+TENON_PLUGIN("tenon.conv2d.cudnn", "1", "Apache-2.0", tenon::plugins::conv_kernels())

@@ -2,22 +2,27 @@
 #include <tenon/sdk/plugin.hpp>
 
 #include "plugins/common/cublaslt.h"
+#include "plugins/common/cuda.h"
 #include "plugins/fully_connected/fully_connected.h"
 
 namespace tenon::plugins {
 namespace {
 
-CublasltOp fully_connected_op(const Site&) {
-  return {[](const Dims& x, const Dims& weights) {
+CublasltOp fully_connected_op(const Site& site) {
+  return {[type = to_cuda_float(site.dtype(0))](const Dims& x, const Dims& weights) {
     const FullyConnectedGeometry g = FullyConnectedGeometry::make(x, weights, nullptr);
-    return cuda::GemmShape::dense(g.n, g.outputs, g.features, false, true);
+    return cuda::GemmShape::dense(g.n, g.outputs, g.features, false, true, 1, type);
   }};
+}
+
+Kernel fully_connected_cublaslt(int32_t dtype) {
+  return cublaslt_kernel("tenon.fully_connected/1", text("tenon.fully_connected.cublaslt.", dtype_name(dtype)),
+                         fully_connected_op)
+      .combo({row(dtype), row(dtype), row(dtype)}, {row(dtype)});
 }
 
 }  // namespace
 }  // namespace tenon::plugins
 
 TENON_PLUGIN("tenon.fully_connected.cublaslt", "1", "Apache-2.0",
-             tenon::plugins::cublaslt_kernel("tenon.fully_connected/1", "tenon.fully_connected.cublaslt.f32",
-                                             tenon::plugins::fully_connected_op)
-                 .combo({tenon::f32_row(), tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()}))
+             tenon::plugins::for_cuda_floats(tenon::plugins::fully_connected_cublaslt))

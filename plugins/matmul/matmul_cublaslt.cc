@@ -9,12 +9,17 @@ namespace {
 
 CublasltOp matmul_op(const Site& site) {
   const bool transpose_a = site.attrs().flag("transpose_a"), transpose_b = site.attrs().flag("transpose_b");
-  return {[=](const Dims& a, const Dims& b) { return matmul_cuda_shape(a, b, transpose_a, transpose_b); }};
+  const cuda::ElementType type = to_cuda_float(site.dtype(0));
+  return {[=](const Dims& a, const Dims& b) { return matmul_cuda_shape(a, b, transpose_a, transpose_b, type); }};
+}
+
+Kernel matmul_cublaslt(int32_t dtype) {
+  return cublaslt_kernel("tenon.matmul/1", text("tenon.matmul.cublaslt.", dtype_name(dtype)), matmul_op)
+      .combo({row(dtype), row(dtype)}, {row(dtype)});
 }
 
 }  // namespace
 }  // namespace tenon::plugins
 
 TENON_PLUGIN("tenon.matmul.cublaslt", "1", "Apache-2.0",
-             tenon::plugins::cublaslt_kernel("tenon.matmul/1", "tenon.matmul.cublaslt.f32", tenon::plugins::matmul_op)
-                 .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()}))
+             tenon::plugins::for_cuda_floats(tenon::plugins::matmul_cublaslt))

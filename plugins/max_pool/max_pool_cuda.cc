@@ -4,5 +4,5 @@
 #include "plugins/common/pool_cuda.h"
 
 TENON_PLUGIN("tenon.max_pool.cuda", "1", "Apache-2.0",
-             tenon::plugins::pool_cuda("tenon.max_pool/1", "tenon.max_pool.window.f32.cuda",
+             tenon::plugins::pool_cuda("tenon.max_pool",
                                        [](const tenon::Attrs&) { return tenon::cuda::PoolKind::kMax; }))

@@ -12,7 +12,6 @@ namespace {
 void reorg_infer(const Infer& question) {
   const Tensor x = question.input(0, 4);
   const int64_t stride = question.attrs().i64("stride");
-  if (x.dtype() != TN_F32) throw Invalid(text("input x: expected f32, found ", dtype_name(x.dtype())));
   const int64_t square = checked_product(stride, stride, "attribute 'stride'");
   if (!cpu::reorg_supports(x.dim(1), x.dim(2), x.dim(3), stride)) {
     throw Invalid(text("attribute 'stride': ", stride, " needs channels divisible by ", square,
@@ -62,7 +61,7 @@ TENON_PLUGIN("tenon.reorg", "1", "Apache-2.0",
                  .attr_i64("stride", "pixels")
                  .default_value("1")
                  .range("[1,)")
-                 .input("x", "[N,C,H,W] of f32; C divisible by stride^2, H and W by stride")
+                 .input("x", "[N,C,H,W]; C divisible by stride^2, H and W by stride")
                  .output("y", "[N,C*stride^2,H/stride,W/stride]")
                  .infer(tenon::plugins::reorg_infer)
                  .reference(tenon::plugins::reorg_reference)

@@ -31,6 +31,7 @@ TEST_F(ReorgTest, BatchesAndStride1) {
       .attr("stride", int64_t{2})
       .random_input({3, 8, 6, 4})
       .expect_kernels({"tenon.reorg.copy.f32"});
+  OpTester(host_, "tenon.reorg/1").input<int16_t>({1, 1, 1, 2}, {5, 6}).expect({1, 1, 1, 2}, {5, 6});
   OpTester(host_, "tenon.reorg/1")
       .input({1, 1, 1, 2}, {5, 6})
       .expect({1, 1, 1, 2}, {5, 6})

@@ -10,6 +10,7 @@ namespace {
 class UpsampleCuda final : public IPlugin {
  public:
   void configure(const Config& config) override {
+    type_ = to_cuda_float(config.combo().input(0).dtype);
     const List<int64_t> factors = config.site().attrs().i64s("factors", 2, 1);
     factor_h_ = factors[0];
     factor_w_ = factors[1];
@@ -18,21 +19,24 @@ class UpsampleCuda final : public IPlugin {
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     const int64_t* d = inputs[0].dims.d;
-    check_cuda(cuda::upsample_nearest(cuda::ElementType::kF32, layout_, d[0], d[1], d[2], d[3], factor_h_, factor_w_,
-                                      scale_, inputs[0].data, outputs[0].data, cuda_stream(exec)));
+    check_cuda(cuda::upsample_nearest(type_, layout_, d[0], d[1], d[2], d[3], factor_h_, factor_w_, scale_,
+                                      inputs[0].data, outputs[0].data, cuda_stream(exec)));
   }
 
  private:
+  cuda::ElementType type_ = cuda::ElementType::kF32;
   int64_t factor_h_ = 1, factor_w_ = 1;
   float scale_ = 1;
   cuda::Layout layout_ = cuda::Layout::kNchw;
 };
 
+Kernel upsample_cuda(int32_t dtype) {
+  return cuda_kernel<UpsampleCuda>("tenon.upsample/1", cuda_name("tenon.upsample.nearest", dtype))
+      .combo({row(dtype)}, {row(dtype)})
+      .combo({nhwc(dtype)}, {nhwc(dtype)});
+}
+
 }  // namespace
 }  // namespace tenon::plugins
 
-TENON_PLUGIN("tenon.upsample.cuda", "1", "Apache-2.0",
-             tenon::plugins::cuda_kernel<tenon::plugins::UpsampleCuda>("tenon.upsample/1",
-                                                                       "tenon.upsample.nearest.f32.cuda")
-                 .combo({tenon::f32_row()}, {tenon::f32_row()})
-                 .combo({tenon::f32_nhwc()}, {tenon::f32_nhwc()}))
+TENON_PLUGIN("tenon.upsample.cuda", "1", "Apache-2.0", tenon::plugins::for_cuda_floats(tenon::plugins::upsample_cuda))

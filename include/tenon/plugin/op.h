@@ -91,8 +91,8 @@ struct TnOp {
    * a dtype of TN_DTYPE_NONE are absent. [build] */
   TnStatus(TN_CALL* generate)(const TnHost* host, const TnOp* op, const TnAttrs* attrs, uint64_t seed, TnTensor* inputs,
                               uint32_t num_inputs);
-  /* How far a kernel that computes in `dtype` may be from the reference; NULL: the host's default for the dtype.
-   * [build] */
+  /* How far a kernel that computes in `dtype` may be from the reference; NULL: the host's default for the dtype. Where
+   * a site allows tf32, its f32 kernels may be as far off as f16's. [build] */
   TnStatus(TN_CALL* tolerance)(const TnHost* host, const TnOp* op, const TnAttrs* attrs, int32_t dtype,
                                TnTolerance* out);
   /* Optional interfaces by id (ext/ids.h); NULL if it has none. [any] */
