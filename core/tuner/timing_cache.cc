@@ -309,6 +309,12 @@ std::vector<CacheMeasurement> TimingCache::all_measurements() const {
   return all;
 }
 
+std::vector<CacheMeasurement> TimingCache::quarantines() const {
+  std::vector<CacheMeasurement> found = all_measurements();
+  std::erase_if(found, [](const auto& line) { return line.kind != CacheMeasurement::Kind::kQuarantined; });
+  return found;
+}
+
 void TimingCache::record(const CacheMeasurement& measurement) {
   const std::lock_guard lock(impl_->mutex);
   impl_->put(measurement);

@@ -135,7 +135,8 @@ class TimingCache {
   std::vector<CacheChoice> choices() const;
   std::vector<CacheMeasurement> measurements(Hash128 key) const;
   std::vector<CacheMeasurement> all_measurements() const;
-  void record(const CacheMeasurement& measurement);  ///< replaces the one of equal key, combo, kernel and tactic
+  std::vector<CacheMeasurement> quarantines() const;  ///< of all keys
+  void record(const CacheMeasurement& measurement);   ///< replaces the one of equal key, combo, kernel and tactic
   std::optional<CacheGraph> graph(Hash128 key) const;
   std::vector<CacheGraph> graphs() const;
   void record(const CacheGraph& graph);  ///< replaces the one of equal key; left out if its line would be too long

@@ -129,11 +129,15 @@ class Tuner::SiteTuning {
       auto id = std::make_tuple(line.kernel, line.combo, line.tactic);
       known.emplace(std::move(id), std::move(line));
     }
+    const std::vector<CacheMeasurement> quarantines = tuner_.cache_->quarantines();
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       const Candidate& candidate = candidates_[i];
       const auto found =
           known.find(std::make_tuple(candidate.kernel.kernel->name, candidate.combo_text, candidate.hash));
-      if (found == known.end()) continue;
+      if (found == known.end()) {
+        distrust(i, quarantines);
+        continue;
+      }
       const CacheMeasurement& line = found->second;
       const bool same_revision = line.revision == candidate.kernel.kernel->revision;
       CandidateTime& time = result_.times[i];
@@ -152,6 +156,18 @@ class Tuner::SiteTuning {
         time.state = rejected ? State::kRejected : State::kQuarantined;
         time.reason = line.reason;
       }
+    }
+  }
+
+  /// A tactic that crashed at another site is not tried here.
+  void distrust(std::size_t i, const std::vector<CacheMeasurement>& quarantines) {
+    const KernelRef& ref = candidates_[i].kernel;
+    for (const CacheMeasurement& line : quarantines) {
+      if (line.kernel != ref.kernel->name || line.tactic != candidates_[i].hash) continue;
+      if (line.revision != ref.kernel->revision || line.build != ref.build_id) continue;
+      result_.times[i].state = State::kQuarantined;
+      result_.times[i].reason = "it crashed at the site with key " + to_text(line.key) + ": " + line.reason;
+      return;
     }
   }
 

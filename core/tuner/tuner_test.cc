@@ -226,6 +226,15 @@ TEST_F(TunerTest, ATacticThatBreaksTheDeviceEndsTheBuildAndIsQuarantined) {
   const TuneResult result = tune(site);
   EXPECT_EQ(result.times[index_of(site, "test.twice.slow")].state, State::kQuarantined);
   EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
+  // It is not trusted at other sites either, until its revision or library changes.
+  const TuneSite other = make_site("double2");
+  const CandidateTime slow = tune(other).times[index_of(other, "test.twice.slow")];
+  EXPECT_EQ(slow.state, State::kQuarantined);
+  EXPECT_NE(slow.reason.find(to_text(site.key)), std::string::npos) << slow.reason;
+  slow_kernel.revision = 2;
+  behaviours()["test.twice.slow "].breaks_device = false;
+  const TuneSite changed = make_site("double3");
+  EXPECT_EQ(tune(changed).times[index_of(changed, "test.twice.slow")].state, State::kMeasured);
 }
 
 TEST_F(TunerTest, TheLogHasThePublishedForm) {
