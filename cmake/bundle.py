@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -66,17 +67,29 @@ def libraries_of(file):
     return {m[1]: m[2] for m in re.finditer(r"(\S+) => (/\S+)", done.stdout) if not NOT_BUNDLED.match(m[1])}
 
 
-def bundled_tests(build):
-    """[(name, program)] of the tests to pack."""
+def add_tests(build, bundle):
+    """Packs the tests with a label of TEST_LABELS, each as a script of its name; returns the names."""
     shown = subprocess.run(
         ["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True
     )
-    found = []
+    names = []
+    (bundle / "tests" / "bin").mkdir(parents=True)
     for test in json.loads(shown.stdout)["tests"]:
-        labels = {label for entry in test["properties"] if entry["name"] == "LABELS" for label in entry["value"]}
-        if labels & TEST_LABELS and len(test.get("command", [])) == 1:
-            found.append((test["name"], pathlib.Path(test["command"][0])))
-    return sorted(found)
+        properties = {entry["name"]: entry["value"] for entry in test["properties"]}
+        if not TEST_LABELS & set(properties.get("LABELS", [])) or test["name"] in EXAMPLES:
+            continue
+        program, *arguments = test["command"]
+        shutil.copy2(program, bundle / "tests" / "bin")
+        device = [value for value in properties.get("ENVIRONMENT", []) if value.startswith("TENON_TEST_DEVICE=")]
+        command = shlex.join(["env", *device, f"tests/bin/{pathlib.Path(program).name}", *arguments])
+        add_script(bundle / "tests" / test["name"], command + ' "$@"')
+        names.append(test["name"])
+    return sorted(names)
+
+
+def add_script(path, command):
+    path.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
+    path.chmod(0o755)
 
 
 def add_examples(build, bundle):
@@ -92,9 +105,7 @@ def add_examples(build, bundle):
         (bundle / "examples" / name).mkdir(parents=True)
         for file in files:
             shutil.copy2(build / "tests/install/projects" / name / file, bundle / "examples" / name)
-        test = bundle / "tests" / name
-        test.write_text(f"#!/bin/sh\ncd examples/{name} && exec ./{files[0]} {arguments}\n", encoding="utf-8")
-        test.chmod(0o755)
+        add_script(bundle / "tests" / name, f"cd examples/{name} && exec ./{files[0]} {arguments}")
     return names
 
 
@@ -109,15 +120,12 @@ def main():
         stdout=subprocess.DEVNULL,
     )
     shutil.rmtree(bundle / "lib" / "cmake")
-    (bundle / "tests").mkdir()
-    tests = bundled_tests(build)
-    for name, program in tests:
-        shutil.copy2(program, bundle / "tests" / name)
+    names = add_tests(build, bundle)
     (bundle / "tests" / "plugins").mkdir()
     for plugin in PLUGINS:
         if (build / "tests" / "plugins" / plugin).is_file():
             shutil.copy2(build / "tests" / "plugins" / plugin, bundle / "tests" / "plugins")
-    names = [name for name, _ in tests] + add_examples(build, bundle)
+    names += add_examples(build, bundle)
     (bundle / "tests" / "list.txt").write_text("".join(name + "\n" for name in names), encoding="utf-8")
     for folder in MODEL_FOLDERS:
         if (ROOT / folder).is_dir():

@@ -21,14 +21,22 @@ class Normal {
  public:
   explicit Normal(std::uint64_t seed) : engine_(seed) {}
   double next() {
-    const double radius = std::sqrt(-2.0 * std::log(uniform()));
-    return radius * std::cos(6.283185307179586 * uniform());
+    if (has_second_) {
+      has_second_ = false;
+      return second_;
+    }
+    const double radius = std::sqrt(-2.0 * std::log(uniform())), angle = 6.283185307179586 * uniform();
+    second_ = radius * std::sin(angle);
+    has_second_ = true;
+    return radius * std::cos(angle);
   }
   std::uint64_t word() { return engine_(); }
 
  private:
   double uniform() { return (static_cast<double>(engine_() >> 11) + 0.5) / 9007199254740992.0; }
   std::mt19937_64 engine_;
+  double second_ = 0;  // Box-Muller gives two at a time
+  bool has_second_ = false;
 };
 
 bool is_float(std::int32_t dtype) { return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16; }

@@ -242,6 +242,32 @@ TEST_F(Devices, DeviceMemoryStridesAndTheGraphGiveTheSameValues) {
   EXPECT_FALSE(bare.set_scratch(x.data(), engine.scratch_bytes()).ok()) << "scratch on the host";
 }
 
+TEST_F(Devices, ASecondGpuBesideTheFirstGivesTheSameValues) {
+  const auto second = pipeline::build_engine(library_, request("digits", "cuda:1"), nullptr);
+  if (!second.ok() && second.status().message().find("there is no GPU 1") != std::string::npos) {
+    GTEST_SKIP() << second.status().message();
+  }
+  ASSERT_TRUE(second.ok()) << second.status().message();
+  const BuiltEngine first = build("digits", "cuda:0");
+  pipeline::Runner on_first = pipeline::Runner::create(load(first, "cuda:0")).value();
+  pipeline::Runner on_second = pipeline::Runner::create(load(*second, "cuda:1")).value();
+  std::string failure;
+  std::thread other([&] {
+    for (int run = 0; run < 20; ++run) {
+      const auto result = on_second.run_image(scene(), nullptr);
+      if (!result.ok()) failure = result.status().message();
+    }
+  });
+  for (int run = 0; run < 20; ++run) EXPECT_TRUE(on_first.run_image(scene(), nullptr).ok());
+  other.join();
+  ASSERT_EQ(failure, "");
+  const auto expected = on_first.outputs().value(), found = on_second.outputs().value();
+  ASSERT_FALSE(expected.empty());
+  for (const auto& [name, array] : found) {
+    EXPECT_LT(distance(expected.at(name), array), kRelL2) << name;
+  }
+}
+
 TEST_F(Devices, AKernelThatBreaksTheGpuIsQuarantinedByNameInTheNextProcess) {
   const std::string cache = dir_->path() / "broken.yaml";
   const std::vector<std::string> command = {program("tenon"),
