@@ -14,6 +14,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tenon/tenon.hpp>
 #include <vector>
 
 #include "pipeline/testing/temp_dir.h"
@@ -50,6 +51,12 @@ inline std::string test_device() {
 /// A library of tests/install/matmul_plugin: "plain", "wrong" or "crash".
 inline std::string matmul_plugin(const std::string& variant) {
   return (build_dir() / "tests/plugins" / ("acme_matmul_" + variant + ".tnp.so")).string();
+}
+
+/// Why a device cannot be used here; empty if it can.
+inline std::string why_not(const Library& library, const std::string& device) {
+  const auto cache = TimingCache::create(library, "", 0, device);
+  return cache.ok() ? "" : cache.status().message();
 }
 
 struct Outcome {

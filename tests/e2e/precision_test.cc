@@ -54,11 +54,8 @@ class Precision : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(library_.discover().ok());
-    Network network = Network::create(library_).value();
-    const TensorId x = network.add_input("x", {1}).value();
-    ASSERT_TRUE(network.mark_output(network.add_layer("tenon.relu/1", "relu", {x}).value()).ok());
-    const auto built = Builder(library_).build(network, config("cuda"));
-    if (!built.ok()) GTEST_SKIP() << built.status().message();
+    const std::string reason = why_not(library_, "cuda");
+    if (!reason.empty()) GTEST_SKIP() << reason;
   }
 
   static BuilderConfig config(const std::string& device, const std::map<std::string, std::string>& options = {}) {
