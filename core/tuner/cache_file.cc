@@ -134,6 +134,11 @@ Result<std::string> read_cache_file(const std::filesystem::path& path, const std
   auto bytes = read_file(path);
   if (!bytes.ok())
     return bytes.status().code() == Code::kNotFound ? Result<std::string>(std::string()) : bytes.status();
+  // Saving would replace it: by root, /dev/null too.
+  std::error_code ignored;
+  if (std::filesystem::is_other(path, ignored)) {
+    return Status(Code::kInvalid, source + " is a device or pipe; give the path of a file");
+  }
   TENON_RETURN_IF_ERROR(refuse_other_file(*bytes, source));
   return bytes;
 }
