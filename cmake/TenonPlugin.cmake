@@ -14,6 +14,10 @@ function(tenon_add_plugin name)
       set_property(GLOBAL APPEND PROPERTY TENON_PLUGIN_TARGETS ${name})  # what Tenon installs
     endif()
   endif()
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    message(STATUS "tenon_add_plugin(${name}): CMAKE_BUILD_TYPE is empty, so its kernels are compiled without optimisation; "
+      "-DCMAKE_BUILD_TYPE=Release is what you want")
+  endif()
   add_library(${name} MODULE ${arg_SOURCES})
   # A project may have enabled only one of the languages.
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)

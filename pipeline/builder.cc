@@ -87,6 +87,11 @@ Result<BuilderConfig> builder_config(const Library& library, const BuildRequest&
   TENON_RETURN_IF_ERROR(config.set("frozen_cache", request.frozen ? "1" : "0"));
   for (const auto& [key, value] : request.config) TENON_RETURN_IF_ERROR(config.set(key, value));
   if (!request.timing_cache.empty()) {
+    // A full cache may lie in a read-only folder; a new one has to be written.
+    std::error_code ignored;
+    if (!request.frozen && !std::filesystem::exists(request.timing_cache, ignored)) {
+      TENON_RETURN_IF_ERROR(check_writable(request.timing_cache).with_context("timing cache"));
+    }
     TENON_ASSIGN(TimingCache loaded,
                  TimingCache::load(library, request.timing_cache, request.frozen, request.threads, request.device));
     TENON_RETURN_IF_ERROR(config.set_cache(loaded));

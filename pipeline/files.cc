@@ -49,6 +49,17 @@ int write_all(int fd, std::span<const std::uint8_t> bytes) {
   return 0;
 }
 
+/// A device, pipe or socket: nothing that a rename may replace.
+bool is_device(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_other(path, ignored);
+}
+
+Status cannot_write(const std::filesystem::path& path, int error) {
+  return Status(Code::kIo, "cannot write " + path.string() + ": " + system_text(error) +
+                               "; check that its folder exists and may be written to");
+}
+
 }  // namespace
 
 Result<std::vector<std::uint8_t>> read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
@@ -80,21 +91,31 @@ Result<std::vector<std::uint8_t>> read_file(const std::filesystem::path& path, s
   return bytes;
 }
 
-Status write_file_atomically(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
-  static std::atomic<unsigned> counter{0};
+Status check_writable(const std::filesystem::path& path) {
   if (path.filename().empty()) return Status(Code::kInvalid, "'" + path.string() + "' does not name a file");
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     return Status(Code::kInvalid, path.string() + " is a folder; give the path of a file");
   }
+  const std::filesystem::path place = is_device(path)          ? path
+                                      : path.has_parent_path() ? path.parent_path()
+                                                               : std::filesystem::path(".");
+  return ::access(place.c_str(), W_OK) == 0 ? Status() : cannot_write(path, errno);
+}
+
+Status write_file_atomically(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
+  static std::atomic<unsigned> counter{0};
+  TENON_RETURN_IF_ERROR(check_writable(path));
+  if (is_device(path)) {
+    Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    const int failed = device.get() < 0 ? errno : write_all(device.get(), bytes);
+    return failed == 0 ? Status() : cannot_write(path, failed);
+  }
   const std::string temporary = (path.parent_path() / ("." + path.filename().string() + ".tmp-" +
                                                        std::to_string(::getpid()) + "-" + std::to_string(counter++)))
                                     .string();
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.get() < 0) {
-    return Status(Code::kIo, "cannot write " + path.string() + ": " + system_text(errno) +
-                                 "; check that its folder exists and may be written to");
-  }
+  if (file.get() < 0) return cannot_write(path, errno);
   int error = write_all(file.get(), bytes);
   const int close_error = file.close();
   if (error == 0) error = close_error;

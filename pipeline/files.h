@@ -18,8 +18,13 @@ namespace tenon::pipeline {
 /// `max_bytes`) or kIo. Nothing is allocated before the size is known to be at most `max_bytes`.
 Result<std::vector<std::uint8_t>> read_file(const std::filesystem::path& path, std::uint64_t max_bytes);
 
+/// Whether a file can be written at `path`, as far as that can be known without writing: so that a mistyped folder is
+/// found before the work and not after it. Fails with kInvalid (a folder, or no name) or kIo.
+Status check_writable(const std::filesystem::path& path);
+
 /// Writes to a temporary file in the folder of `path` and renames it over `path`. On failure (kIo) neither a partial
-/// file nor the temporary file is left, and a file that was at `path` before is untouched.
+/// file nor the temporary file is left, and a file that was at `path` before is untouched. A device or pipe, such as
+/// /dev/null, is written to and not replaced.
 Status write_file_atomically(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
 
 }  // namespace tenon::pipeline

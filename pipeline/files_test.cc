@@ -1,6 +1,10 @@
 #include "pipeline/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <thread>
 
 #include "pipeline/testing/temp_dir.h"
 
@@ -41,6 +45,37 @@ TEST(Files, LeavesNothingBehindOnFailure) {
   EXPECT_EQ(write_file_atomically(dir.path() / "no" / "such" / "folder.png", bytes).code(), Code::kIo);
   EXPECT_EQ(write_file_atomically(dir.path(), bytes).code(), Code::kInvalid);
   EXPECT_EQ(dir.entries(), 0u);
+}
+
+TEST(Files, SaysBeforeTheWorkThatAFileCannotBeWritten) {
+  const TempDir dir;
+  EXPECT_TRUE(check_writable(dir.path() / "new.bin").ok());
+  EXPECT_TRUE(check_writable(dir.write("old.bin", "old")).ok());
+  EXPECT_TRUE(check_writable("in_the_current_folder.bin").ok());
+  const Status no_folder = check_writable(dir.path() / "no" / "file.bin");
+  EXPECT_EQ(no_folder.code(), Code::kIo);
+  EXPECT_NE(no_folder.message().find("no/file.bin"), std::string::npos) << no_folder.message();
+  EXPECT_EQ(check_writable(dir.path()).code(), Code::kInvalid);
+  EXPECT_EQ(check_writable("").code(), Code::kInvalid);
+  EXPECT_EQ(dir.entries(), 1u);
+}
+
+// `--report /dev/null`, by root, once replaced the device by a file.
+TEST(Files, DevicesAndPipesAreWrittenToAndNotReplaced) {
+  const TempDir dir;
+  const auto path = dir.path() / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  std::string got;
+  std::thread reader([&] {
+    std::ifstream pipe(path);
+    std::getline(pipe, got);
+  });
+  const std::vector<std::uint8_t> bytes{'h', 'i'};
+  EXPECT_TRUE(write_file_atomically(path, bytes).ok());
+  reader.join();
+  EXPECT_EQ(got, "hi");
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
+  EXPECT_EQ(dir.entries(), 1u);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "core/plan/plan_file.h"
 #include "core/runtime/engine.h"
+#include "core/tuner/cache_test_util.h"
 
 namespace tenon {
 
@@ -128,6 +129,17 @@ TEST_F(BuilderTest, ARuleThatNoKernelFitsListsTheValidTactics) {
   for (const char* word : {"weigh2", "vendor.weigh.magic.f32", "test.weigh.packed.f32"}) {
     EXPECT_NE(output.status().message().find(word), std::string::npos) << output.status().message();
   }
+}
+
+TEST_F(BuilderTest, ARuleThatMatchesNoLayerIsAWarning) {
+  RecordingLogger logger;
+  options_.logger = &logger;
+  options_.layer_rules = {{"weigh*", "test.weigh.plain.f32", "", std::nullopt, std::nullopt},
+                          {"wiegh1", "test.weigh.plain.f32", "", std::nullopt, std::nullopt}};
+  ASSERT_TRUE(build(network(), options_).ok());
+  const std::vector<std::string> warnings = logger.of(Severity::kWarning);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("\"wiegh1\" matches no layer"), std::string::npos) << warnings[0];
 }
 
 TEST_F(BuilderTest, ARuleForOneOfTwoIdenticalLayersHoldsForThatOneAlone) {

@@ -120,6 +120,16 @@ Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, 
   return {};
 }
 
+/// A rule with a mistyped name would otherwise do nothing, in silence.
+void warn_of_idle_rules(const Graph& graph, const std::vector<NodeId>& order, const BuildOptions& options) {
+  for (const LayerRule& rule : options.layer_rules) {
+    const auto matches = [&](NodeId id) { return glob_matches(rule.match, graph.node(id)); };
+    if (std::any_of(order.begin(), order.end(), matches)) continue;
+    options.logger->warning(
+        fmt::format("the layer rule for \"{}\" matches no layer; the build report lists their names", rule.match));
+  }
+}
+
 Status no_candidate(const TuneSite& site) {
   std::vector<std::string> reasons;
   for (const Decline& decline : site.enumeration.declines) {
@@ -344,6 +354,7 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
   TENON_RETURN_IF_ERROR(check_pins(graph, cache, options));
   Selection selection;
   TENON_ASSIGN(selection.order, graph.topological_order());
+  warn_of_idle_rules(graph, selection.order, options);
   std::map<Hash128, std::size_t> known;
   for (const NodeId id : selection.order) {
     const Node& node = graph.node(id);

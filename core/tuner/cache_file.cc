@@ -1,4 +1,6 @@
 // Reading and writing timing cache files: damage, many writers, and what the crash journal left.
+#include <algorithm>
+
 #include "core/tuner/cache_line.h"
 #include "core/tuner/crash_journal.h"
 #include "core/tuner/locked_file.h"
@@ -14,6 +16,30 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(first, line.find_last_not_of(kBlank) - first + 1);
 }
 
+constexpr std::string_view kStart = "- {";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+/// A file in which nothing looks like a timing cache is somebody's other file: saving would destroy it. A damaged cache
+/// still begins like one, or has entries further on.
+Status refuse_other_file(std::string_view bytes, const std::string& source) {
+  for (const char* entry : {"- {choice: ", "- {measured: ", "- {rejected: ", "- {quarantined: "}) {
+    if (bytes.find(entry) != std::string_view::npos) return {};
+  }
+  std::string_view rest = bytes;
+  if (rest.substr(0, kByteOrderMark.size()) == kByteOrderMark) rest.remove_prefix(kByteOrderMark.size());
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('\n');
+    const std::string_view line = trimmed(rest.substr(0, end));
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    if (line.empty() || line[0] == '#') continue;
+    const std::size_t common = std::min(line.size(), kStart.size());
+    if (line.substr(0, common) == kStart.substr(0, common)) return {};
+    return {Code::kInvalid, source + " is not a timing cache, so it is left as it is: its first line is not \"" +
+                                header_line() + "\"; name another file, or delete this one"};
+  }
+  return {};
+}
+
 /// Reads the lines of a file into entries, and says which are damaged.
 class TextReader {
  public:
@@ -21,7 +47,7 @@ class TextReader {
 
   Status read(std::string_view bytes, bool strict) {
     std::string_view rest = bytes;
-    if (rest.substr(0, 3) == "\xEF\xBB\xBF") rest.remove_prefix(3);
+    if (rest.substr(0, kByteOrderMark.size()) == kByteOrderMark) rest.remove_prefix(kByteOrderMark.size());
     while (!rest.empty()) {
       ++number_;
       offset_ = bytes.size() - rest.size();
@@ -85,7 +111,6 @@ class TextReader {
 
   /// A damaged line may hold good entries: a file appended to one without newline, or after a torn line.
   Status recover(std::string_view line) {
-    constexpr std::string_view kStart = "- {";
     std::size_t begin = line.find(kStart);
     while (begin != std::string_view::npos) {
       const std::size_t end = line.find(kStart, begin + 1);
@@ -106,29 +131,49 @@ class TextReader {
   bool has_header_ = false;
 };
 
-/// Merges `cache` into the file and writes it, if that changes anything. REQUIRES: the lock is held.
-Status merge_into_file(TimingCache::Impl* impl, const std::filesystem::path& path, Logger& logger) {
-  remove_leftovers(path);
-  const auto bytes = read_file(path);
-  if (!bytes.ok() && bytes.status().code() != Code::kNotFound) return bytes.status();
-  const std::string before = bytes.ok() ? *bytes : std::string();
+/// The file's bytes; none if there is no file. Fails for a file that is no timing cache.
+Result<std::string> read_cache_file(const std::filesystem::path& path, const std::string& source) {
+  auto bytes = read_file(path);
+  if (!bytes.ok())
+    return bytes.status().code() == Code::kNotFound ? Result<std::string>(std::string()) : bytes.status();
+  // Saving would replace it: by root, /dev/null too.
+  std::error_code ignored;
+  if (std::filesystem::is_other(path, ignored)) {
+    return Status(Code::kInvalid, source + " is a device or pipe; give the path of a file");
+  }
+  TENON_RETURN_IF_ERROR(refuse_other_file(*bytes, source));
+  return bytes;
+}
+
+/// A file before and after a cache is merged into it.
+struct Merge {
+  std::string before, after;
+  std::uint64_t moment = 0;  // of the cache, as Impl::saved_to takes it
+};
+
+Result<Merge> merge_with_file(TimingCache::Impl* impl, const std::filesystem::path& path, Logger& logger) {
+  Merge merge;
+  TENON_ASSIGN(merge.before, read_cache_file(path, path.string()));
   bool reported = false;  // damage was, when the cache was loaded from this file
   {
     const std::lock_guard guard(impl->mutex);
     reported = impl->origin == path;
   }
   TENON_ASSIGN(const CacheEntries disk,
-               parse_cache_text(before, path.string(), reported ? null_logger() : logger, false, nullptr));
-  std::string after;
-  std::uint64_t moment = 0;
-  {
-    const std::lock_guard guard(impl->mutex);
-    after = impl->merged_with(disk, path).text();
-    moment = impl->clock;
-  }
-  if (after != before) TENON_RETURN_IF_ERROR(replace_file(path, after));
+               parse_cache_text(merge.before, path.string(), reported ? null_logger() : logger, false, nullptr));
   const std::lock_guard guard(impl->mutex);
-  impl->saved_to(path, moment);
+  merge.after = impl->merged_with(disk, path).text();
+  merge.moment = impl->clock;
+  return merge;
+}
+
+/// Merges the cache into the file and writes it, if that changes anything. REQUIRES: the lock is held.
+Status merge_into_file(TimingCache::Impl* impl, const std::filesystem::path& path, Logger& logger) {
+  remove_leftovers(path);
+  TENON_ASSIGN(const Merge merge, merge_with_file(impl, path, logger));
+  if (merge.after != merge.before) TENON_RETURN_IF_ERROR(replace_file(path, merge.after));
+  const std::lock_guard guard(impl->mutex);
+  impl->saved_to(path, merge.moment);
   return {};
 }
 
@@ -180,13 +225,10 @@ Result<CacheEntries> parse_cache_text(std::string_view bytes, const std::string&
 Result<std::shared_ptr<TimingCache>> TimingCache::load(const std::filesystem::path& path, std::string device_signature,
                                                        Logger& logger, bool strict) {
   const std::filesystem::path target = resolve_links(path);
-  const auto bytes = read_file(target);
-  if (!bytes.ok() && bytes.status().code() != Code::kNotFound) {
-    return bytes.status().with_context("timing cache");
-  }
+  const auto bytes = read_cache_file(target, path.string());
+  if (!bytes.ok()) return bytes.status().with_context("timing cache");
   auto cache = std::make_shared<TimingCache>(std::move(device_signature));
-  TENON_ASSIGN(cache->impl_->entries,
-               parse_cache_text(bytes.ok() ? *bytes : std::string(), path.string(), logger, strict, nullptr));
+  TENON_ASSIGN(cache->impl_->entries, parse_cache_text(*bytes, path.string(), logger, strict, nullptr));
   cache->impl_->origin = target;
   const Status journal = take_in_journal(cache->impl_.get(), target, logger);
   if (!journal.ok()) logger.warning("the crash journal is left as it is: " + journal.message());
@@ -196,10 +238,15 @@ Result<std::shared_ptr<TimingCache>> TimingCache::load(const std::filesystem::pa
 Status TimingCache::save(const std::filesystem::path& path, Logger& logger) const {
   const std::filesystem::path target = resolve_links(path);
   auto lock = lock_for_writing(target);
-  if (!lock.ok()) return lock.status().with_context("timing cache");
-  TENON_RETURN_IF_ERROR(merge_into_file(impl_.get(), target, logger).with_context("timing cache"));
+  if (!lock.ok()) {
+    // In a folder that is read-only, a cache that the file holds already is as good as saved.
+    const auto merge = merge_with_file(impl_.get(), target, null_logger());
+    if (merge.ok() && merge->after == merge->before && !merge->before.empty()) return {};
+    return lock.status().with_context("timing cache");
+  }
+  const Status merged = merge_into_file(impl_.get(), target, logger);
   lock->remove();
-  return {};
+  return merged.with_context("timing cache");
 }
 
 }  // namespace tenon

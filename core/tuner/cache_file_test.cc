@@ -181,7 +181,7 @@ TEST(CacheFile, SavingRepairsADamagedFile) {
   TimingCache original(kTestDevice);
   for (std::uint64_t i = 0; i < kEntries; ++i) original.insert(test_choice(i));
   const std::string good = original.serialize();
-  for (std::size_t n = 0; n < good.size(); n += 997) {
+  for (std::size_t n = 997; n < good.size(); n += 997) {
     write_text(folder / "f", good.substr(0, n) + "\xff");
     const auto cache = TimingCache::load(folder / "f", kTestDevice, null_logger());
     ASSERT_TRUE(cache.ok());
@@ -190,6 +190,34 @@ TEST(CacheFile, SavingRepairsADamagedFile) {
     EXPECT_EQ(read_text(folder / "f"), good);
   }
   EXPECT_EQ(folder.names(), std::vector<std::string>{"f"});
+}
+
+// `--timing-cache picture.png` once replaced the picture by a cache, after a thousand warnings.
+TEST(CacheFile, AFileOfSomethingElseIsNeverReplaced) {
+  TemporaryFolder folder;
+  const auto path = folder / "f";
+  const std::string png("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
+  for (const std::string& text : {png, std::string("# a pipeline\n\ntenon: 1\nlayers:\n  - {match: \"conv*\"}\n"),
+                                  std::string("{\"json\": [1, 2]}"), std::string("\xEF\xBB\xBFtext")}) {
+    write_text(path, text);
+    RecordingLogger logger;
+    const auto cache = TimingCache::load(path, kTestDevice, logger);
+    ASSERT_FALSE(cache.ok()) << text;
+    EXPECT_EQ(cache.status().code(), Code::kInvalid);
+    EXPECT_NE(cache.status().message().find(path.string() + " is not a timing cache"), std::string::npos)
+        << cache.status().message();
+    TimingCache other(kTestDevice);
+    other.insert(test_choice(1));
+    EXPECT_EQ(other.save(path, logger).code(), Code::kInvalid);
+    EXPECT_TRUE(logger.of(Severity::kWarning).empty());
+    EXPECT_EQ(read_text(path), text);
+    EXPECT_EQ(folder.names(), std::vector<std::string>{"f"});
+  }
+  for (const std::string& text :
+       {std::string("-"), std::string("- {tenon"), std::string("# nothing\n"), "\xff" + good_text()}) {
+    write_text(path, text);
+    EXPECT_TRUE(TimingCache::load(path, kTestDevice, null_logger()).ok()) << text;
+  }
 }
 
 TEST(CacheFile, ABadEntryIsOneWarning) {
@@ -328,6 +356,24 @@ TEST(CacheFile, ErrorsNameThePath) {
   write_text(folder / "newer", "- {tenon_timing_cache: 2}\n");
   EXPECT_EQ(cache.save(folder / "newer", null_logger()).code(), Code::kVersion);
   EXPECT_EQ(read_text(folder / "newer"), "- {tenon_timing_cache: 2}\n");
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"newer"}) << "the lock file stayed";
+}
+
+// A build with a full cache in a read-only folder once failed at its end, although nothing was to be written.
+TEST(CacheFile, WhatTheFileHoldsAlreadyNeedsNoWriting) {
+  TemporaryFolder folder;
+  const auto path = folder / "f";
+  TimingCache cache(kTestDevice);
+  cache.insert(test_choice(1));
+  ASSERT_TRUE(cache.save(path, null_logger()).ok());
+  std::filesystem::create_directory(folder / "f.lock");  // no lock can be had, not even by root
+  const auto loaded = TimingCache::load(path, kTestDevice, null_logger());
+  ASSERT_TRUE(loaded.ok());
+  EXPECT_TRUE((*loaded)->save(path, null_logger()).ok());
+  (*loaded)->insert(test_choice(2));
+  const Status status = (*loaded)->save(path, null_logger());
+  EXPECT_EQ(status.code(), Code::kIo);
+  EXPECT_NE(status.message().find("f.lock"), std::string::npos) << status.message();
 }
 
 TEST(CacheFile, ThreadsThatSaveTheirOwnCachesLoseNothing) {

@@ -45,7 +45,10 @@ Result<LockedFile> LockedFile::open(const std::filesystem::path& path, std::chro
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (true) {
     const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor < 0) return io_error("cannot open", path, errno);
+    if (descriptor < 0) {
+      const Status status = io_error("cannot open", path, errno);
+      return Status(status.code(), status.message() + "; check that its folder exists and may be written to");
+    }
     LockedFile file(path, descriptor);
     while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK && errno != EINTR) return io_error("cannot lock", path, errno);

@@ -51,7 +51,9 @@ class Program : public ::testing::Test {
 };
 
 TEST_F(Program, WrongUsageIsStatusTwo) {
-  expect_failure(2, "", {"no-such-command"});
+  expect_failure(2, "unknown command \"no-such-command\"; expected one of build, run", {"no-such-command"});
+  expect_failure(2, "unknown command \"ge\"; expected one of list, get", {"cache", "ge", at("cache.yaml")});
+  expect_failure(2, "--threshold", {"run", engine_, "--input", picture_, "--threshold", "nan"});
   expect_failure(2, "--no-such-option", with_model({"build"}, {"-o", at("x.tenon"), "--no-such-option"}));
   expect_failure(2, "output", with_model({"build"}, {}));
   expect_failure(2, "--input", {"run", engine_});
@@ -70,6 +72,15 @@ TEST_F(Program, WorkThatFailsIsStatusOne) {
   expect_failure(1, "layer99", with_model({"build"}, {"-o", at("x.tenon"), "--mark-output", "layer99"}));
   expect_failure(1, "no such timing cache", {"cache", "list", at("absent.yaml")});
   expect_failure(1, "layer99", with_model({"explain"}, {"--node", "layer99"}));
+  // Where nothing can be written, that is said before the work.
+  const std::string lost = at("no/such/x");
+  expect_failure(1, lost, with_model({"build"}, {"-o", lost, "--timing-cache", at("new.yaml")}));
+  expect_failure(1, lost,
+                 with_model({"build"}, {"-o", at("x.tenon"), "--report", lost, "--timing-cache", at("new.yaml")}));
+  expect_failure(1, lost, with_model({"build"}, {"-o", at("x.tenon"), "--timing-cache", lost}));
+  expect_failure(1, lost, {"run", engine_, "--input", picture_, "--output", lost + ".png"});
+  expect_failure(1, lost, {"bench", engine_, "--json", lost});
+  expect_failure(1, "is not a timing cache", with_model({"build"}, {"-o", at("x.tenon"), "--timing-cache", picture_}));
   // A rule that matches nowhere is found after the engine was made; the engine is not left.
   expect_failure(
       1, "no.such.rule",

@@ -85,6 +85,7 @@ struct Bench {
   }
 
   void run() const {
+    check_outputs({json_file});
     const Library library = open_library(model.plugins, model.verbose);
     const Engine engine = open_engine(library, model);
     std::vector<std::unique_ptr<Lane>> lanes;

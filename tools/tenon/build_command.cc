@@ -15,6 +15,7 @@ struct Build {
 
   void run() const {
     if (kind_of(model.target) == TargetKind::kEngine) throw UsageError(model.target + " is an engine already");
+    check_outputs({output, report});
     const Library library = open_library(model.plugins, model.verbose);
     pipeline::BuildRequest request = make_request(library, model);
     request.metadata["fingerprint"] = check(pipeline::fingerprint(library, request));

@@ -117,8 +117,8 @@ struct CacheCommand {
     write_text("-", table(rows));
   }
 
-  /// Gives `choice` the tactic of the command line, with what is known about it.
-  void apply_tactic(const TimingCache& cache, json* choice) const {
+  /// Gives `choice` the tactic of the command line, with what is known about it. Returns whether anything is.
+  bool apply_tactic(const TimingCache& cache, json* choice) const {
     json fits = json::array();
     for (const json& m : measured(cache, (*choice)["key"])) {
       const bool same =
@@ -132,22 +132,28 @@ struct CacheCommand {
     }
     (*choice)["tactic"] = tactic;
     if (fits.empty()) {
-      std::fprintf(stderr, "note: tactic %s was never measured for this entry; the next build checks it\n",
-                   tactic.c_str());
       (*choice)["combo"] = combo;
       (*choice)["kernel"] = kernel;
       (*choice)["params"] = "";
-      return;
+      return false;
     }
     for (const char* field : {"combo", "kernel", "params", "ms"}) (*choice)[field] = fits[0][field];
+    return true;
+  }
+
+  void insert_and_save(TimingCache* cache, json* choice) const {
+    const bool measured_before = apply_tactic(*cache, choice);
+    check(cache->insert(choice->dump()));
+    check(cache->save(file));
+    if (measured_before) return;
+    std::fprintf(stderr, "note: tactic %s was never measured for this entry; the next build checks it\n",
+                 tactic.c_str());
   }
 
   void set() {
     TimingCache cache = load(file);
     json choice = find(cache);
-    apply_tactic(cache, &choice);
-    check(cache.insert(choice.dump()));
-    check(cache.save(file));
+    insert_and_save(&cache, &choice);
     std::printf("%s now uses %s %s\n", choice["layer"].get<std::string>().c_str(),
                 choice["kernel"].get<std::string>().c_str(), tactic.c_str());
   }
@@ -157,9 +163,7 @@ struct CacheCommand {
     parse_key(key);
     TimingCache cache = std::filesystem::exists(file) ? load(file) : check(TimingCache::create(library()));
     json choice = {{"key", key}, {"layer", layer}, {"combo", combo}, {"kernel", kernel}, {"tactic", tactic}};
-    apply_tactic(cache, &choice);
-    check(cache.insert(choice.dump()));
-    check(cache.save(file));
+    insert_and_save(&cache, &choice);
     std::printf("%s: inserted %s\n", file.c_str(), key.c_str());
   }
 

@@ -242,11 +242,18 @@ Engine open_engine(const Library& library, const ModelOptions& options) {
   }
   if (!may_build)
     throw WorkError("engine " + kept + " would have to be built (" + reason + "), and on_missing_engine is fail");
+  check_outputs({kept});
   std::fprintf(stderr, "building engine %s: %s\n", kept.c_str(), reason.c_str());
   request.metadata["fingerprint"] = now;
   const BuiltEngine built = check(pipeline::build_engine(library, request, progress_printer()));
   check(pipeline::write_file_atomically(kept, {static_cast<const std::uint8_t*>(built.data()), built.size()}));
   return check(runtime.load(kept));
+}
+
+void check_outputs(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (!path.empty() && path != "-") check(pipeline::check_writable(path));
+  }
 }
 
 void write_text(const std::string& where, const std::string& text) {

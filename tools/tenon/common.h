@@ -67,6 +67,9 @@ std::function<bool(const BuildProgress&)> progress_printer();
 /// and built again only for a stated reason.
 Engine open_engine(const Library& library, const ModelOptions& options);
 
+/// Fails for a file that could not be written, before the work and not after it. Empty paths and "-" are fine.
+void check_outputs(const std::vector<std::string>& paths);
+
 /// Writes JSON where --json says: "-" is stdout, anything else a file that appears whole or not at all.
 void write_json(const std::string& where, const nlohmann::json& json);
 void write_text(const std::string& where, const std::string& text);

@@ -108,6 +108,7 @@ struct Compare {
   }
 
   void run() const {
+    check_outputs({json_file});
     const Library library = open_library(model.plugins, model.verbose);
     const Network network = check(pipeline::load_network(library, make_request(library, model)));
     const json described = json::parse(check(network.describe()));

@@ -15,6 +15,7 @@ struct Explain {
     if (kind_of(model.target) == TargetKind::kEngine) {
       throw UsageError("explain needs the model: an engine holds only what was chosen (see tenon inspect)");
     }
+    check_outputs({json_file});
     const Library library = open_library(model.plugins, model.verbose);
     const pipeline::BuildRequest request = make_request(library, model);
     const Network network = check(pipeline::load_network(library, request));

@@ -1,8 +1,29 @@
 // tenon: build, run, measure, inspect and edit, from the command line.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
 #include "tools/tenon/common.h"
+
+namespace {
+
+/// CLI11 says of a mistyped command only that one is required.
+void refuse_unknown_command(const CLI::App* app, int argc, char** argv) {
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    const auto known = app->get_subcommands([](const CLI::App*) { return true; });
+    if (known.empty()) return;
+    const auto next =
+        std::find_if(known.begin(), known.end(), [&](const CLI::App* sub) { return sub->get_name() == argv[i]; });
+    if (next == known.end()) {
+      std::string names;
+      for (const CLI::App* sub : known) names += (names.empty() ? "" : ", ") + sub->get_name();
+      throw tenon::cli::UsageError(std::string("unknown command \"") + argv[i] + "\"; expected one of " + names);
+    }
+    app = *next;
+  }
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace tenon::cli;
@@ -20,7 +41,9 @@ int main(int argc, char** argv) {
   add_plugin(&app);
   add_validate(&app);
   try {
+    refuse_unknown_command(&app, argc, argv);
     app.parse(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw WorkError("stdout could not be written");
     return kSuccess;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version

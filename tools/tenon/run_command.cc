@@ -28,7 +28,7 @@ struct Run {
   ModelOptions model;
   std::vector<std::string> inputs, tensors;
   std::string output, dump, json_file;
-  double threshold = -1;
+  std::optional<double> threshold;
 
   /// Pictures and arrays to run: files as given, folders by those in them, in name order.
   std::vector<std::string> input_files() const {
@@ -105,6 +105,7 @@ struct Run {
       throw UsageError(inputs.empty() ? "nothing to run on: give --input FILE or --tensor NAME=FILE.npy"
                                       : "give either --input or --tensor, not both");
     }
+    if (threshold && !(*threshold >= 0 && *threshold <= 1)) throw UsageError("--threshold: expected 0 to 1, found nan");
     if (!output.empty() && !pipeline::image_suffix_supported(output)) {
       throw UsageError("--output " + output + ": expected a .png or .jpg file");
     }
@@ -112,10 +113,11 @@ struct Run {
     if (!output.empty() && files.size() != 1)
       throw UsageError("--output takes one picture, and there are " + std::to_string(files.size()));
     if (!output.empty() && is_array(files[0])) throw UsageError("--output needs a picture to draw on, not " + files[0]);
+    check_outputs({output, json_file});
     const Library library = open_library(model.plugins, model.verbose);
     const Engine engine = open_engine(library, model);
     pipeline::Runner runner = check(pipeline::Runner::create(engine));
-    if (threshold >= 0) runner.settings().postprocess.threshold = static_cast<float>(threshold);
+    if (threshold) runner.settings().postprocess.threshold = static_cast<float>(*threshold);
     pipeline::RunReport report;
     report.labels = runner.settings().labels;
     report.device = engine.device();
