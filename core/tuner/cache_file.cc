@@ -22,7 +22,7 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 /// A file in which nothing looks like a timing cache is somebody's other file: saving would destroy it. A damaged cache
 /// still begins like one, or has entries further on.
 Status refuse_other_file(std::string_view bytes, const std::string& source) {
-  for (const char* entry : {"- {choice: ", "- {measured: ", "- {rejected: ", "- {quarantined: "}) {
+  for (const char* entry : {"- {choice: ", "- {measured: ", "- {rejected: ", "- {quarantined: ", "- {graph: "}) {
     if (bytes.find(entry) != std::string_view::npos) return {};
   }
   std::string_view rest = bytes;
