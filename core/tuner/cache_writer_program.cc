@@ -5,6 +5,7 @@
 // SIGKILL. cache_writer_program try FILE NUMBER TACTIC: the same, but waits for the end of its input and ends well.
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <regex>
+#include <sstream>
 #include <tenon/tenon.hpp>
 
 #include "tests/e2e/e2e_testing.h"
