@@ -1,4 +1,5 @@
 // Model files as importers see them: mapped read-only, and confined to the model's folder.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 

@@ -1,4 +1,5 @@
 // describe(): a PipelineConfig as `tenon validate` prints it.
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 

@@ -1,5 +1,6 @@
 #include "core/plan/file_header.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <string_view>

@@ -7,6 +7,7 @@
 #include <random>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <tenon/tenon.hpp>
 
 #include "tests/e2e/e2e_testing.h"

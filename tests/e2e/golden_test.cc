@@ -11,6 +11,7 @@
 #include <optional>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "pipeline/builder.h"
 #include "pipeline/labels.h"
