@@ -6,6 +6,7 @@
 #ifndef TENON_PLUGINS_COMMON_ONEDNN_HPP_
 #define TENON_PLUGINS_COMMON_ONEDNN_HPP_
 
+#include <dlfcn.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -34,9 +35,20 @@ class OnednnThreads {
   int before_;
 };
 
+// Between parallel regions OpenMP's threads wait inside its library. Unloading the last plugin that uses it would take
+// the code away from under them, so it stays loaded.
+inline void keep_openmp_loaded() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&omp_get_max_threads), &info) == 0 || info.dli_fname == nullptr) return;
+  static_cast<void>(dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
+}
+
 // One for the library. Primitive descriptions refer to it without owning it, so it outlives them all.
 inline const dnnl::engine& onednn_engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine engine = [] {
+    keep_openmp_loaded();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
