@@ -6,10 +6,13 @@
 #ifndef TENON_PLUGINS_COMMON_ONEDNN_HPP_
 #define TENON_PLUGINS_COMMON_ONEDNN_HPP_
 
+#include <dlfcn.h>
 #include <omp.h>
 
 #include <algorithm>
+#include <cstring>
 #include <initializer_list>
+#include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <tenon/sdk/expressions.hpp>
@@ -34,9 +37,20 @@ class OnednnThreads {
   int before_;
 };
 
+// Between parallel regions OpenMP's threads wait inside its library. Unloading the last plugin that uses it would take
+// the code away from under them, so it stays loaded.
+inline void keep_openmp_loaded() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&omp_get_max_threads), &info) == 0 || info.dli_fname == nullptr) return;
+  static_cast<void>(dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
+}
+
 // One for the library. Primitive descriptions refer to it without owning it, so it outlives them all.
 inline const dnnl::engine& onednn_engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine engine = [] {
+    keep_openmp_loaded();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
@@ -253,11 +267,48 @@ struct OnednnArg {
   const void* data;
 };
 
+// Whether a primitive is of the implementation that `desc` describes, with the same layout of the weights.
+inline bool onednn_is_of(const dnnl::primitive& primitive, const dnnl::primitive_desc& desc) {
+  const const_dnnl_primitive_desc_t made = primitive.get_primitive_desc();
+  const char* name = nullptr;
+  if (dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, &name) != dnnl_success) return false;
+  if (std::strcmp(name, desc.impl_info_str()) != 0) return false;
+  for (const dnnl_query_t what : {dnnl_query_weights_md, dnnl_query_scratchpad_md}) {
+    const auto* const has = dnnl_primitive_desc_query_md(made, what, 0);
+    const auto* const wants = dnnl_primitive_desc_query_md(desc.get(), what, 0);
+    if ((has == nullptr) != (wants == nullptr)) return false;
+    if (has != nullptr && dnnl_memory_desc_equal(has, wants) == 0) return false;
+  }
+  return true;
+}
+
+// oneDNN 3 keeps made primitives and takes layouts that differ in dims of size 1 alone, such as nhwc and row with one
+// channel, for the same: it may give a primitive of another implementation, with other weights and scratchpad
+// (https://github.com/uxlfoundation/oneDNN/pull/1730). Then it is made again without those kept.
+inline dnnl::primitive make_onednn_primitive(const dnnl::primitive_desc& desc) {
+  dnnl::primitive primitive(desc);
+  if (onednn_is_of(primitive, desc)) return primitive;
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> guard(mutex);
+  const int capacity = dnnl::get_primitive_cache_capacity();
+  dnnl::set_primitive_cache_capacity(0);
+  try {
+    primitive = dnnl::primitive(desc);
+  } catch (...) {
+    dnnl::set_primitive_cache_capacity(capacity);
+    throw;
+  }
+  dnnl::set_primitive_cache_capacity(capacity);
+  if (!onednn_is_of(primitive, desc)) throw Declined("oneDNN made another implementation than was asked for");
+  return primitive;
+}
+
 // A created primitive. execute is [run]: any number of threads at once.
 class OnednnPrimitive {
  public:
   OnednnPrimitive() = default;
-  explicit OnednnPrimitive(const dnnl::primitive_desc& desc) : scratchpad_(desc.scratchpad_desc()), primitive_(desc) {}
+  explicit OnednnPrimitive(const dnnl::primitive_desc& desc)
+      : scratchpad_(desc.scratchpad_desc()), primitive_(make_onednn_primitive(desc)) {}
 
   // Blocks until the work is done. `scratchpad` holds onednn_scratchpad() bytes. At most kMaxArgs arguments in all.
   void execute(int threads, std::initializer_list<OnednnArg> args, void* scratchpad,

@@ -229,7 +229,7 @@ class EditableCache : public ::testing::Test {
     ASSERT_EQ(built.layers.size(), first_.layers.size());
     for (std::size_t n = 0; n < built.layers.size(); ++n) {
       const std::string name = built.layers[n]["name"];
-      EXPECT_EQ(name, first_.layers[n]["name"]);
+      EXPECT_EQ(first_.layers[n]["name"], name);
       const std::string expected =
           name.starts_with("matMul1") ? tactic : first_.layers[n]["tactic_hash"].get<std::string>();
       EXPECT_EQ(built.layers[n]["tactic_hash"], expected) << name;
@@ -253,7 +253,7 @@ TEST_F(EditableCache, TheLogTellsWhatWasMeasured) {
     SCOPED_TRACE(name);
     ASSERT_EQ(tables.count(name), 1u) << first_log_;
     const Table& table = tables.at(name);
-    EXPECT_EQ(table.key, describe(*first_cache_, name)["choices"][0]["key"]);
+    EXPECT_EQ(describe(*first_cache_, name)["choices"][0]["key"], table.key);
     ASSERT_FALSE(table.rows.empty());
     std::map<int, int> ids;
     bool selected_has_its_row = false;
@@ -266,7 +266,7 @@ TEST_F(EditableCache, TheLogTellsWhatWasMeasured) {
     }
     EXPECT_TRUE(selected_has_its_row) << table.selected;
     EXPECT_EQ(table.selected, table.written);
-    EXPECT_EQ(table.selected, describe(*first_cache_, name)["choices"][0]["tactic"]);
+    EXPECT_EQ(describe(*first_cache_, name)["choices"][0]["tactic"], table.selected);
   }
   for (const char* name : {"matMul1", "matMul2"}) {
     std::set<std::string> kernels;
