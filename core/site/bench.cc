@@ -68,14 +68,14 @@ const std::vector<char>& BenchSetting::bytes(std::size_t input, const TnFormat& 
   return entry->second;
 }
 
-Status BenchSetting::chill(const std::vector<TnTensor>& inputs) {
+Status BenchSetting::chill(const std::vector<DeviceBuffer>& inputs) {
   TENON_RETURN_IF_ERROR(device_->fill(flush_.data(), 0, flush_.size(), *stream_));
   for (std::size_t i = 0; warm_inputs_ && i < inputs.size(); ++i) {
-    if (inputs[i].data == nullptr || site_->desc().constants[i] != nullptr) continue;
+    if (inputs[i].data() == nullptr || site_->desc().constants[i] != nullptr) continue;
     // Reading them is enough.
-    const TnDims line = make_dims({static_cast<std::int64_t>(bytes(i, inputs[i].format).size())});
+    const TnDims line = make_dims({static_cast<std::int64_t>(inputs[i].size())});
     const std::int64_t stride = 1;
-    TENON_RETURN_IF_ERROR(device_->copy_strided(flush_.data(), &stride, inputs[i].data, &stride, line, 1, *stream_));
+    TENON_RETURN_IF_ERROR(device_->copy_strided(flush_.data(), &stride, inputs[i].data(), &stride, line, 1, *stream_));
   }
   return {};
 }
@@ -248,7 +248,7 @@ Result<double> Bench::Impl::ms_on_device(int repeats) {
 Result<double> Bench::Impl::ms_cold(int repeats) {
   TENON_RETURN_IF_ERROR(make_events(2 * static_cast<std::size_t>(repeats)));
   for (std::size_t i = 0; i < 2 * static_cast<std::size_t>(repeats); i += 2) {
-    TENON_RETURN_IF_ERROR(setting->chill(inputs));
+    TENON_RETURN_IF_ERROR(setting->chill(buffers));
     TENON_RETURN_IF_ERROR(events[i]->record(stream()));
     TENON_RETURN_IF_ERROR(enqueue());
     TENON_RETURN_IF_ERROR(events[i + 1]->record(stream()));

@@ -26,7 +26,7 @@ class BenchSetting {
   /// Bytes of an input as they lie in memory in a format; converted once.
   const std::vector<char>& bytes(std::size_t input, const TnFormat& format);
   /// Makes the device's cache hold what it would in a network: nothing of the site, or its inputs but not its weights.
-  Status chill(const std::vector<TnTensor>& inputs);
+  Status chill(const std::vector<DeviceBuffer>& inputs);
 
   std::shared_ptr<const Site> site_;
   std::shared_ptr<Device> device_;

@@ -310,8 +310,11 @@ std::vector<CacheMeasurement> TimingCache::all_measurements() const {
 }
 
 std::vector<CacheMeasurement> TimingCache::quarantines() const {
-  std::vector<CacheMeasurement> found = all_measurements();
-  std::erase_if(found, [](const auto& line) { return line.kind != CacheMeasurement::Kind::kQuarantined; });
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<CacheMeasurement> found;
+  for (const auto& [id, slot] : impl_->entries.measurements) {
+    if (slot.entry.kind == CacheMeasurement::Kind::kQuarantined) found.push_back(slot.entry);
+  }
   return found;
 }
 

@@ -1,133 +1,12 @@
-// The tuner against a small linked plugin: an op with a reference and kernels that are fast, slow, wrong, or refuse.
-#include "core/tuner/tuner.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdlib>
+// The tuner against a small linked plugin: what is measured, chosen, recorded and logged. tuner_trouble_test.cc has the
+// rest.
 #include <regex>
 #include <thread>
 
-#include "core/tuner/cache_test_util.h"
-#include "core/tuner/tuner_test_plugin.h"
+#include "core/tuner/tuner_fixture.h"
 
 namespace tenon {
 namespace {
-
-/// The host's processor as a device that a kernel can break.
-class FragileDevice final : public Device {
- public:
-  const DeviceInfo& info() const override { return cpu_->info(); }
-  Result<void*> allocate(std::size_t bytes) override { return cpu_->allocate(bytes); }
-  void free(void* memory) override { cpu_->free(memory); }
-  Status copy_to_device(void* to, const void* from, std::size_t bytes, Stream& stream) override {
-    return cpu_->copy_to_device(to, from, bytes, stream);
-  }
-  Status copy_to_host(void* to, const void* from, std::size_t bytes, Stream& stream) override {
-    return cpu_->copy_to_host(to, from, bytes, stream);
-  }
-  Status fill(void* to, int byte, std::size_t bytes, Stream& stream) override {
-    return cpu_->fill(to, byte, bytes, stream);
-  }
-  Result<std::unique_ptr<Stream>> create_stream() override { return cpu_->create_stream(); }
-  Result<std::unique_ptr<Stream>> wrap_stream(void* handle) override { return cpu_->wrap_stream(handle); }
-  Result<std::unique_ptr<Event>> create_event() override { return cpu_->create_event(); }
-  bool reaches(const void* memory) const override { return cpu_->reaches(memory); }
-  Status copy_strided(void* to, const std::int64_t* to_strides, const void* from, const std::int64_t* from_strides,
-                      const TnDims& dims, std::size_t element_bytes, Stream& stream) override {
-    return cpu_->copy_strided(to, to_strides, from, from_strides, dims, element_bytes, stream);
-  }
-  void prepare_exec(Stream& stream, TnExec* exec) override { cpu_->prepare_exec(stream, exec); }
-  bool broken() override { return device_is_broken; }
-  const TnDevice& abi() const override { return cpu_->abi(); }
-
- private:
-  std::shared_ptr<Device> cpu_ = make_cpu_device({.threads = 1});
-};
-
-/// Gives no more than 1 MiB at a time.
-class SmallAllocator final : public Allocator {
- public:
-  void* allocate(std::size_t bytes, std::size_t alignment) override {
-    return bytes > (1u << 20) ? nullptr
-                              : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  }
-  void free(void* memory) override { std::free(memory); }
-};
-
-class TunerTest : public ::testing::Test {
- protected:
-  TunerTest() {
-    behaviours().clear();
-    device_is_broken = false;
-    behaviours()["test.twice.fast tile=8"].spin_us = 40;
-    behaviours()["test.twice.slow "].spin_us = 200;
-    behaviours()["test.twice.wrong "].factor = 2.5f;
-    fast_kernel.revision = slow_kernel.revision = wrong_kernel.revision = added_kernel.revision = 1;
-    EXPECT_TRUE(registry_->add_linked(&main_plugin).ok());
-  }
-
-  TuneSite make_site(const std::string& layer = "double1", std::uint32_t flags = 0) const {
-    SiteDesc desc;
-    desc.op_id = kOp;
-    desc.dims = {make_dims({1000}), make_dims({1000})};
-    desc.dtypes = {TN_F32, TN_F32};
-    desc.num_inputs = desc.num_outputs = 1;
-    desc.constants.resize(1);
-    desc.flags = flags;
-    TuneSite site;
-    site.site = Site::create(std::move(desc), *device_);
-    site.op = registry_->find_op(kOp);
-    site.layer = layer;
-    site.key = site.site->key(layer);
-    site.enumeration = enumerate(*site.site, *registry_, enumerate_options_);
-    return site;
-  }
-
-  Tuner make_tuner(TunerOptions options = {}) { return Tuner(device_, cache_, std::move(options), logger_); }
-
-  /// Times and records the winner by time alone.
-  TuneResult tune(Tuner* tuner, const TuneSite& site) {
-    auto result = tuner->time_site(site, 1, 1);
-    EXPECT_TRUE(result.ok()) << result.status().message();
-    if (!result.ok()) return {};
-    const auto chosen = result->fixed ? result->recorded : fastest_candidate(*result);
-    EXPECT_TRUE(chosen.has_value());
-    if (chosen) tuner->record_choice(site, *result, *chosen);
-    return *result;
-  }
-  TuneResult tune(const TuneSite& site, TunerOptions options = {}) {
-    Tuner tuner = make_tuner(std::move(options));
-    TuneResult result = tune(&tuner, site);
-    counts_ = tuner.counts();
-    rejected_ = tuner.rejected();
-    return result;
-  }
-
-  static std::size_t index_of(const TuneSite& site, const std::string& kernel, const std::string& params = "*") {
-    for (std::size_t i = 0; i < site.enumeration.candidates.size(); ++i) {
-      const Candidate& candidate = site.enumeration.candidates[i];
-      if (candidate.kernel.kernel->name == kernel && (params == "*" || candidate.tactic.params == params)) return i;
-    }
-    ADD_FAILURE() << kernel;
-    return 0;
-  }
-
-  static int total_runs() {
-    int runs = 0;
-    for (const auto& [key, behaviour] : behaviours()) runs += behaviour.runs;
-    return runs;
-  }
-
-  RecordingLogger logger_;
-  std::shared_ptr<Device> device_ = make_cpu_device({.threads = 1});
-  std::shared_ptr<Registry> registry_ = Registry::create(logger_);
-  std::shared_ptr<TimingCache> cache_ = std::make_shared<TimingCache>(device_->info().signature);
-  EnumerateOptions enumerate_options_;
-  TunerCounts counts_;
-  std::vector<std::string> rejected_;
-};
 
 using State = CandidateTime::State;
 
@@ -183,58 +62,6 @@ TEST_F(TunerTest, ASecondBuildMeasuresNothing) {
   EXPECT_EQ(again.times[index_of(site, "test.twice.wrong")].state, State::kRejected);
   EXPECT_EQ(rejected_.size(), 1u) << "rejected earlier";
   EXPECT_EQ(cache_->serialize(), before);
-}
-
-TEST_F(TunerTest, WithoutMemoryForATacticTheOthersAreMeasuredAndItIsTriedAnotherTime) {
-  SmallAllocator allocator;
-  device_ = make_cpu_device({.threads = 1, .allocator = &allocator});
-  behaviours()["test.twice.fast tile=8"].workspace = 2 << 20;
-  const TuneSite site = make_site();
-  const TuneResult result = tune(site);
-  const CandidateTime& fast = result.times[index_of(site, "test.twice.fast")];
-  EXPECT_EQ(fast.state, State::kDeclined);
-  EXPECT_NE(fast.reason.find("2097152 bytes"), std::string::npos) << fast.reason;
-  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.slow");
-  bool said = false;
-  for (const std::string& line : logger_.of(Severity::kInfo)) {
-    said |= line.find("test.twice.fast") != std::string::npos && line.find("is left out") != std::string::npos;
-  }
-  EXPECT_TRUE(said);
-  device_ = make_cpu_device({.threads = 1});
-  tune(site);
-  EXPECT_EQ(counts_.measured, 1);
-  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
-}
-
-TEST_F(TunerTest, ATacticThatBreaksTheDeviceEndsTheBuildAndIsQuarantined) {
-  device_ = std::make_shared<FragileDevice>();
-  Activity engine(*device_, "the engine of 3 layers"), idle(*device_, "the engine of 5 layers");
-  engine.begin();
-  behaviours()["test.twice.slow "].breaks_device = true;
-  const TuneSite site = make_site();
-  const auto broken = make_tuner().time_site(site, 1, 1);
-  ASSERT_FALSE(broken.ok());
-  EXPECT_EQ(broken.status().code(), Code::kDevice);
-  for (const char* part : {"double1", "test.twice.slow", "illegal memory access", "the engine of 3 layers"}) {
-    EXPECT_NE(broken.status().message().find(part), std::string::npos) << part << ": " << broken.status().message();
-  }
-  EXPECT_EQ(broken.status().message().find("the engine of 5 layers"), std::string::npos);
-  EXPECT_EQ(broken.status().message().find("the tuning of"), std::string::npos);
-  EXPECT_EQ(behaviours()["test.twice.wrong "].runs, 0) << "nothing runs on a broken device";
-  // In the next process.
-  device_is_broken = false;
-  const TuneResult result = tune(site);
-  EXPECT_EQ(result.times[index_of(site, "test.twice.slow")].state, State::kQuarantined);
-  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
-  // It is not trusted at other sites either, until its revision or library changes.
-  const TuneSite other = make_site("double2");
-  const CandidateTime slow = tune(other).times[index_of(other, "test.twice.slow")];
-  EXPECT_EQ(slow.state, State::kQuarantined);
-  EXPECT_NE(slow.reason.find(to_text(site.key)), std::string::npos) << slow.reason;
-  slow_kernel.revision = 2;
-  behaviours()["test.twice.slow "].breaks_device = false;
-  const TuneSite changed = make_site("double3");
-  EXPECT_EQ(tune(changed).times[index_of(changed, "test.twice.slow")].state, State::kMeasured);
 }
 
 TEST_F(TunerTest, TheLogHasThePublishedForm) {
@@ -457,131 +284,10 @@ TEST_F(TunerTest, RetuneMeasuresAnewButLeavesPinnedChoices) {
   EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.wrong");
 }
 
-TEST_F(TunerTest, AQuarantinedTacticIsNotTriedUnlessRetuned) {
-  const TuneSite site = make_site();
-  CacheMeasurement line;
-  line.key = site.key;
-  line.kind = CacheMeasurement::Kind::kQuarantined;
-  line.combo = "f32:row>f32:row";
-  line.kernel = "test.twice.fast";
-  line.revision = 1;
-  line.build = "linked";
-  line.tactic = tactic_hash("test.twice.fast", "tile=8");
-  line.reason = "process 7 on h died while trying it";
-  cache_->record(line);
-  const TuneResult result = tune(site);
-  EXPECT_EQ(result.times[index_of(site, "test.twice.fast")].state, State::kQuarantined);
-  EXPECT_EQ(behaviours()["test.twice.fast tile=8"].runs, 0);
-  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.slow");
-  ASSERT_EQ(rejected_.size(), 2u);
-  EXPECT_NE(rejected_[0].find("died while trying it"), std::string::npos);
-  TunerOptions options;
-  options.retune = true;
-  tune(site, options);
-  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
-}
-
-TEST_F(TunerTest, WhatCannotRunIsDeclinedAndTheRestGoesOn) {
-  behaviours()["test.twice.fast tile=8"].configure = TN_DECLINED;
-  behaviours()["test.twice.fast tile=16"].configure = TN_NOMEM;
-  behaviours()["test.twice.fast tile=32"].run = TN_NOMEM;
-  behaviours()["test.twice.fast tile=64"].run = TN_INTERNAL;
-  const TuneSite site = make_site();
-  const TuneResult result = tune(site);
-  const auto state = [&](const char* params) { return result.times[index_of(site, "test.twice.fast", params)].state; };
-  EXPECT_EQ(state("tile=8"), State::kDeclined);
-  EXPECT_EQ(state("tile=16"), State::kDeclined);
-  EXPECT_EQ(state("tile=32"), State::kDeclined);
-  EXPECT_EQ(state("tile=64"), State::kRejected);
-  EXPECT_NE(result.times[index_of(site, "test.twice.fast", "tile=8")].reason.find("not on a day like this"),
-            std::string::npos);
-  EXPECT_EQ(counts_.measured, 1);
-  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.slow");
-  tune(site);
-  EXPECT_EQ(counts_.measured, 0);
-}
-
-TEST_F(TunerTest, NothingThatWorksGivesReasons) {
-  for (auto& [key, behaviour] : behaviours()) behaviour.factor = 3;
-  const TuneSite site = make_site();
-  Tuner tuner = make_tuner();
-  const auto result = tuner.time_site(site, 1, 1);
-  ASSERT_TRUE(result.ok());
-  EXPECT_FALSE(fastest_candidate(*result).has_value());
-  for (const CandidateTime& time : result->times) EXPECT_FALSE(time.reason.empty());
-  EXPECT_EQ(tuner.rejected().size(), 3u);
-}
-
 TEST_F(TunerTest, AHopelesslySlowCandidateIsNotRepeated) {
   behaviours()["test.twice.slow "].spin_us = 60000;
   tune(make_site());
   EXPECT_EQ(behaviours()["test.twice.slow "].runs, 2) << "once to verify it, once to time it";
-}
-
-TEST_F(TunerTest, ASpentBudgetFallsBackToEstimates) {
-  behaviours()["test.twice.fast tile=8"].estimate = 0.5;
-  behaviours()["test.twice.slow "].estimate = 0.1;
-  TunerOptions options;
-  options.time_budget = std::chrono::nanoseconds(1);
-  const TuneSite site = make_site();
-  const TuneResult result = tune(site, options);
-  EXPECT_EQ(counts_.measured, 1);
-  EXPECT_EQ(result.times[index_of(site, "test.twice.slow")].state, State::kMeasured) << "the best guess is verified";
-  EXPECT_EQ(result.times[index_of(site, "test.twice.fast")].state, State::kEstimated);
-  EXPECT_EQ(result.times[index_of(site, "test.twice.fast")].ms, 0.5);
-  EXPECT_FALSE(result.times[index_of(site, "test.twice.fast")].usable()) << "nobody verified it";
-  EXPECT_EQ(result.times[index_of(site, "test.twice.wrong")].state, State::kUnmeasured);
-  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.slow");
-  EXPECT_TRUE(cache_->choice(site.key)->partial);
-  // With time the rest is measured, and the better one wins.
-  tune(site);
-  EXPECT_EQ(counts_.measured, 1);
-  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
-  EXPECT_FALSE(cache_->choice(site.key)->partial);
-}
-
-TEST_F(TunerTest, AChoiceIsNoLongerPartialOnceTheRestWasTried) {
-  behaviours()["test.twice.fast tile=8"].estimate = 0.1;
-  behaviours()["test.twice.slow "].estimate = 0.5;
-  TunerOptions options;
-  options.time_budget = std::chrono::nanoseconds(1);
-  const TuneSite site = make_site();
-  tune(site, options);
-  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
-  EXPECT_TRUE(cache_->choice(site.key)->partial);
-  options = {};
-  options.frozen = true;
-  tune(site, options);
-  EXPECT_TRUE(cache_->choice(site.key)->partial) << "a frozen build tries nothing";
-  tune(site);
-  EXPECT_EQ(cache_->choice(site.key)->kernel, "test.twice.fast");
-  EXPECT_FALSE(cache_->choice(site.key)->partial);
-}
-
-TEST_F(TunerTest, ASpentBudgetStillFindsOneThatWorks) {
-  behaviours()["test.twice.wrong "].estimate = 0.01;
-  TunerOptions options;
-  options.time_budget = std::chrono::nanoseconds(1);
-  const TuneSite site = make_site();
-  const TuneResult result = tune(site, options);
-  EXPECT_EQ(result.times[index_of(site, "test.twice.wrong")].state, State::kRejected);
-  EXPECT_EQ(result.times[index_of(site, "test.twice.fast")].state, State::kMeasured);
-}
-
-TEST_F(TunerTest, CancellingStopsBetweenTacticsAndLeavesAValidCache) {
-  std::atomic<bool> cancel{false};
-  TunerOptions options;
-  options.cancel = &cancel;
-  options.progress = [&](const TuneProgress& progress) { cancel = progress.tactic == 2; };
-  const TuneSite site = make_site();
-  Tuner tuner = make_tuner(options);
-  const auto result = tuner.time_site(site, 1, 1);
-  ASSERT_FALSE(result.ok());
-  EXPECT_EQ(result.status().code(), Code::kCancelled);
-  EXPECT_TRUE(TimingCache::parse(cache_->serialize(), "", null_logger(), true).ok());
-  EXPECT_EQ(cache_->measurements(site.key).size(), 2u) << "what was done is not lost";
-  cancel = true;
-  EXPECT_EQ(tuner.time_site(make_site("other"), 1, 1).status().code(), Code::kCancelled);
 }
 
 TEST_F(TunerTest, ProgressCountsLayersAndTacticsAndGuessesTheRest) {
@@ -611,21 +317,6 @@ TEST_F(TunerTest, IdenticalSitesOfOneBuildCountOnce) {
   ASSERT_TRUE(tuner.time_site(site, 1, 1).ok());
   EXPECT_EQ(tuner.counts().misses, 1);
   EXPECT_EQ(tuner.counts().measured, 2);
-}
-
-TEST_F(TunerTest, TheJournalIsEmptyAfterwardsAndItsAbsenceIsNoFailure) {
-  TemporaryFolder folder;
-  TunerOptions options;
-  options.journal = folder / "f.journal";
-  tune(make_site(), options);
-  EXPECT_TRUE(folder.names().empty());
-  options.journal = folder / "none/f.journal";
-  tune(make_site("other"), options);
-  EXPECT_EQ(counts_.measured, 2);
-  const auto warnings = logger_.of(Severity::kWarning);
-  EXPECT_EQ(std::count_if(warnings.begin(), warnings.end(),
-                          [](const std::string& text) { return text.find("crash journal") != std::string::npos; }),
-            1);
 }
 
 TEST_F(TunerTest, BuildersInSeveralThreadsMeasureASharedSiteOnce) {

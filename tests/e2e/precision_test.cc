@@ -297,7 +297,9 @@ class Tf32 : public Precision, public ::testing::WithParamInterface<LayerCase> {
     Precision::SetUp();
     if (IsSkipped()) return;
     const std::string kernel = *GetParam().kernels.begin();
-    if (library_.describe().value().find(kernel) == std::string::npos) GTEST_SKIP() << "no " << kernel;
+    if (library_.describe().value().find(kernel) == std::string::npos) {
+      GTEST_SKIP() << "this machine lacks the library of kernel " << kernel;
+    }
     std::mt19937 engine(1);
     std::normal_distribution<float> normal;
     const auto random = [&](const std::vector<std::int64_t>& dims) {
