@@ -18,7 +18,8 @@ namespace tenon::plugins {
 namespace {
 
 // Bump when results or speed change by what is written here.
-constexpr uint32_t kRevision = 1;
+constexpr uint32_t kRevision = 2;
+constexpr const char* kAlike = ";alike=";
 // Of each compute type, per site.
 constexpr int kMostTactics = 10;
 constexpr uint64_t kWorkspaceLimit = uint64_t{32} << 20;
@@ -181,15 +182,6 @@ std::string params_of(const cublasLtMatmulAlgo_t& algo, Math math) {
   return math == Math::kTf32 ? params + ";compute=tf32" : params;
 }
 
-// For algorithms that differ only in what the attributes do not tell.
-std::string distinct(const std::string& params, const cublasLtMatmulAlgo_t& algo) {
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  for (const uint64_t word : algo.data) {
-    for (int shift = 0; shift < 64; shift += 8) hash = (hash ^ (word >> shift & 0xff)) * 1099511628211u;
-  }
-  return text(params, ";bits=", hash);
-}
-
 // Why the algorithm must not be used; nullptr if it may.
 const char* objection(const cublasLtMatmulAlgo_t& algo, Math math) {
   if (config_of<uint32_t>(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, CUBLASLT_REDUCTION_SCHEME_INPLACE) &
@@ -284,12 +276,12 @@ void add_tactics(const Inquiry& inquiry, const Product& product, const Product& 
         of_largest <= kWorkspaceLimit) {
       workspace = of_largest;
     }
-    std::string params = params_of(found.algo, math);
-    const auto is_listed = [&] { return std::find(listed.begin(), listed.end(), params) != listed.end(); };
-    if (is_listed()) params = distinct(params, found.algo);
-    if (is_listed()) continue;
+    const std::string params = params_of(found.algo, math);
+    // Algorithms may differ only in what the attributes do not tell. The bytes of cublasLtMatmulAlgo_t cannot name them:
+    // part of them changes from one question to the next.
+    const auto alike = std::count(listed.begin(), listed.end(), params);
     listed.push_back(params);
-    tactics.add(params, workspace, &found.algo, sizeof found.algo);
+    tactics.add(alike ? text(params, kAlike, alike + 1) : params, workspace, &found.algo, sizeof found.algo);
   }
   if (listed.empty()) throw Declined(objected ? objected : "cuBLASLt knows no algorithm for this product");
 }
@@ -341,7 +333,7 @@ class GemmCublaslt final : public IPlugin {
     if (config.blob_size() != sizeof algo_) throw Declined("the tactic holds no algorithm of cuBLASLt's");
     std::memcpy(&algo_, config.blob(), sizeof algo_);
     const std::string params = params_of(algo_, math_);
-    if (config.params().text() != params && config.params().text() != distinct(params, algo_)) {
+    if (config.params().text().substr(0, config.params().text().find(kAlike)) != params) {
       throw Declined(text("cuBLASLt ", cublasLtGetVersion(), " reads the algorithm of '", config.params().text(),
                           "' as '", params, "'"));
     }
