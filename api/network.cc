@@ -117,12 +117,12 @@ TnStatus tn_network_import(TnNetwork* network, const char* path, const char* imp
   return guarded([&]() -> Status {
     TENON_RETURN_IF_ERROR(need(network, "network"));
     TENON_RETURN_IF_ERROR(need(path, "path"));
-    if (!network->graph.nodes().empty() || !network->graph.inputs().empty()) {
-      return {Code::kInvalid, "a model can only be imported into an empty network"};
+    if (!network->graph.nodes().empty()) {
+      return {Code::kInvalid, "a model can only be imported into a network without layers"};
     }
     TENON_ASSIGN(const auto options, string_map(options_json, "options_json"));
     TENON_ASSIGN(const auto files, string_map(files_json, "files_json"));
-    Graph graph(network->library->registry);
+    Graph graph = network->graph;
     TENON_RETURN_IF_ERROR(network->library->report(
         import_model(*network->library, path, importer != nullptr ? importer : "", options, files, &graph)));
     network->graph = std::move(graph);

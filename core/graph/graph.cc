@@ -150,6 +150,7 @@ Result<NodeId> Graph::add_node(std::string_view op_id, const std::string& name, 
   values_.reserve(values_.size() + num_outputs);
   nodes_.push_back(std::move(node));
   std::move(outputs.begin(), outputs.end(), std::back_inserter(values_));
+  learn_contents(id);
   return id;
 }
 

@@ -50,7 +50,7 @@ struct Value {
   TnDims dims{};
   NodeId producer = kNoId;  ///< kNoId: a graph input or a constant
   std::uint32_t producer_output = 0;
-  std::shared_ptr<const HostTensor> constant;  ///< contents, if known at build time
+  std::shared_ptr<const HostTensor> constant;  ///< contents, if known at build time; of computed values the small ones
   bool alive = true;
 };
 
@@ -82,7 +82,8 @@ class Graph {
   Result<ValueId> add_constant(const std::string& name, std::shared_ptr<const HostTensor> tensor);
   /// Checks ports and attributes against the op's schema and infers the outputs. An empty `name` gives
   /// "<op>_<number>"; empty output names give "<node>" for one output and "<node>:<i>" for more. Errors name node, op
-  /// id and the offending value.
+  /// id and the offending value. Where all inputs are known, small outputs are evaluated at once, for the shape rules
+  /// of later nodes may need them; the node stays until constants are folded.
   Result<NodeId> add_node(std::string_view op_id, const std::string& name, Attrs attrs, std::vector<ValueId> inputs,
                           std::uint32_t num_outputs, const std::vector<std::string>& output_names = {});
   Status add_output(ValueId value);
@@ -129,7 +130,8 @@ class Graph {
   Result<std::vector<NodeId>> topological_order() const;
   /// Checks every invariant: ids in range, single producer, no cycle, unique names, dims and dtypes as inferred.
   Status verify() const;
-  /// Infers one node again from its present inputs and compares with, or (update) writes, the output values.
+  /// Infers one node again from its present inputs and compares with, or (update) writes, the output values and what is
+  /// known of their contents.
   Status infer(NodeId node, bool update);
   /// Readable text: a line per input, constant, node and output; equal graphs give equal text.
   std::string dump() const;
@@ -164,6 +166,8 @@ class Graph {
   /// Asks the op for dims and dtypes of the outputs; writes one tensor without data per output.
   Status infer_outputs(const std::string& owner, const OpRef& op, const Attrs& attrs,
                        const std::vector<ValueId>& inputs, std::vector<TnTensor>* outputs) const;
+  /// Evaluates small outputs of a node whose inputs are known; forgets those of others.
+  void learn_contents(NodeId node);
   bool depends_on(ValueId value, ValueId ancestor) const;
   Status verify_values() const;
   Status verify_nodes() const;

@@ -241,6 +241,35 @@ TnStatus TN_CALL set_metadata(TnGraph* graph, const char* key, const char* text)
   });
 }
 
+TnValueId TN_CALL find_value_by_name(const TnGraph* graph, const char* name) {
+  return guarded(kNoId, [&] {
+    if (graph != nullptr && name != nullptr) return Graph::from(graph)->find_value(name);
+    fail(TN_INVALID, "find_value: graph or name is NULL");
+    return kNoId;
+  });
+}
+
+TnNodeId TN_CALL value_producer(const TnGraph* graph, TnValueId id) {
+  return guarded(kNoId, [&] {
+    const Value* value = find_value(graph, id);
+    return value != nullptr ? value->producer : kNoId;
+  });
+}
+
+TnStatus TN_CALL rename_value(TnGraph* graph, TnValueId id, const char* name) {
+  return guarded_status([&]() -> TnStatus {
+    if (find_value(graph, id) == nullptr) return TN_INVALID;
+    if (name == nullptr || *name == 0) return fail(TN_INVALID, "rename_value: the name is NULL or empty");
+    Graph& g = *Graph::from(graph);
+    const ValueId holder = g.find_value(name);
+    if (holder != kNoId && holder != id) {
+      return fail(TN_CONFLICT, fmt::format("rename_value: a value \"{}\" exists already", name));
+    }
+    g.value(id).name = name;
+    return TN_OK;
+  });
+}
+
 }  // namespace
 
 const TnGraphApi& graph_api() {
@@ -263,7 +292,10 @@ const TnGraphApi& graph_api() {
                                  new_node,
                                  replace,
                                  add_output,
-                                 set_metadata};
+                                 set_metadata,
+                                 find_value_by_name,
+                                 value_producer,
+                                 rename_value};
   return api;
 }
 

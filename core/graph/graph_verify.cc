@@ -122,6 +122,7 @@ Status Graph::infer(NodeId id, bool update) {
                                           dtype_name(tensors[i].dtype), dims_text(tensors[i].dims))};
     }
   }
+  if (update) learn_contents(id);
   return {};
 }
 

@@ -14,6 +14,19 @@ namespace {
 
 using Buffer = std::shared_ptr<unsigned char[]>;
 
+bool is_dims_only(const TnOp& op, std::size_t input) {
+  if (op.inputs == nullptr || op.num_inputs == 0) return false;
+  const TnPortSpec* port = op.inputs[std::min<std::size_t>(input, op.num_inputs - 1)];
+  return port != nullptr && (port->flags & TN_PORT_DIMS_ONLY) != 0;
+}
+
+/// What is known of a node's inputs; null where that is nothing.
+std::vector<std::shared_ptr<const HostTensor>> known_inputs(const Graph& graph, const Node& node) {
+  std::vector<std::shared_ptr<const HostTensor>> inputs;
+  for (const ValueId input : node.inputs) inputs.push_back(input == kNoId ? nullptr : graph.value(input).constant);
+  return inputs;
+}
+
 bool is_small_float(std::int32_t dtype) { return dtype == TN_F16 || dtype == TN_BF16; }
 
 /// What the reference sees for a dtype: f16 and bf16 arrive as f32.
@@ -87,6 +100,11 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> evaluate_reference(
   std::vector<Operand> operands(inputs.size());
   std::vector<TnTensor> input_tensors(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr && node.inputs[i] != kNoId && is_dims_only(op, i)) {
+      const Value& value = graph.value(node.inputs[i]);
+      input_tensors[i] = tensor_view(nullptr, value.dtype, value.dims, row_format(), TN_MEMORY_HOST);
+      continue;
+    }
     if ((inputs[i] == nullptr) != (node.inputs[i] == kNoId)) {
       return Status(Code::kInvalid, fmt::format("{}: the tensor of input {} is {}", owner, i,
                                                 inputs[i] == nullptr ? "missing" : "given, but the input is absent"));
@@ -146,26 +164,51 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> evaluate_reference(
   return outputs;
 }
 
+bool can_evaluate(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const std::uint32_t flags = node.op.op->flags;
+  if ((flags & TN_OP_PURE) == 0 || (flags & (TN_OP_RANDOM | TN_OP_STATEFUL)) != 0) return false;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId input = node.inputs[i];
+    if (input != kNoId && graph.value(input).constant == nullptr && !is_dims_only(*node.op.op, i)) return false;
+  }
+  return true;
+}
+
+void Graph::learn_contents(NodeId id) {
+  constexpr std::uint64_t kMostInputBytes = 1u << 20, kMostOutputBytes = 64u << 10;
+  const auto bytes_of = [&](const std::vector<ValueId>& ids) {
+    std::uint64_t sum = 0;
+    for (const ValueId value : ids) {
+      if (value == kNoId || (values_[value].constant == nullptr && values_[value].producer != id)) continue;
+      const Result<std::uint64_t> bytes = tensor_bytes(values_[value].dtype, values_[value].dims, row_format());
+      sum += bytes.ok() ? *bytes : kMostInputBytes + 1;
+    }
+    return sum;
+  };
+  for (const ValueId output : nodes_[id].outputs) values_[output].constant = nullptr;
+  if (!can_evaluate(*this, id)) return;
+  if (bytes_of(nodes_[id].inputs) > kMostInputBytes || bytes_of(nodes_[id].outputs) > kMostOutputBytes) return;
+  const auto outputs = evaluate_reference(*this, id, known_inputs(*this, nodes_[id]));
+  if (!outputs.ok()) return;  // whoever needs the contents says so
+  for (std::size_t i = 0; i < outputs->size(); ++i) values_[nodes_[id].outputs[i]].constant = (*outputs)[i];
+}
+
 Result<int> fold_constants(Graph* graph, std::uint64_t max_bytes) {
   TENON_ASSIGN(const std::vector<NodeId> order, graph->topological_order());
   int folded = 0;
   for (const NodeId id : order) {
     const Node& node = graph->node(id);
-    const std::uint32_t flags = node.op.op->flags;
-    if ((flags & TN_OP_PURE) == 0 || (flags & (TN_OP_RANDOM | TN_OP_STATEFUL)) != 0) continue;
-    std::vector<std::shared_ptr<const HostTensor>> inputs;
-    bool constant = true;
-    for (const ValueId input : node.inputs) {
-      inputs.push_back(input == kNoId ? nullptr : graph->value(input).constant);
-      constant = constant && (input == kNoId || inputs.back() != nullptr);
-    }
+    bool fits = true;
     for (const ValueId output : node.outputs) {
+      // What a graph gives has to be computed by something.
+      fits = fits && !graph->is_output(output);
       const Value& value = graph->value(output);
       const Result<std::uint64_t> bytes = tensor_bytes(value.dtype, value.dims, row_format());
-      constant = constant && bytes.ok() && *bytes <= max_bytes;
+      fits = fits && bytes.ok() && *bytes <= max_bytes;
     }
-    if (!constant) continue;
-    Result<std::vector<std::shared_ptr<const HostTensor>>> outputs = evaluate_reference(*graph, id, inputs);
+    if (!fits || !can_evaluate(*graph, id)) continue;
+    const auto outputs = evaluate_reference(*graph, id, known_inputs(*graph, node));
     // Declined: this node is computed at run time like any other.
     if (!outputs.ok() && outputs.status().code() == Code::kDeclined) continue;
     if (!outputs.ok()) return outputs.status().with_context("folding constants");

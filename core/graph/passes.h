@@ -16,9 +16,12 @@
 namespace tenon {
 
 /// Computes whole outputs of a node on the host through its op's reference; then its epilogues. Inputs are in the order
-/// of node.inputs, null where absent. f16 and bf16 go through f32.
+/// of node.inputs, null where absent and where only the dims matter (TN_PORT_DIMS_ONLY). f16 and bf16 go through f32.
 Result<std::vector<std::shared_ptr<const HostTensor>>> evaluate_reference(
     const Graph& graph, NodeId node, const std::vector<std::shared_ptr<const HostTensor>>& inputs);
+
+/// Whether the contents of all inputs that matter are known, and same inputs give same outputs.
+bool can_evaluate(const Graph& graph, NodeId node);
 
 /// Replaces every PURE node whose inputs are all constant by its value, unless an output exceeds `max_bytes`. Returns
 /// how many nodes went.

@@ -81,7 +81,8 @@ typedef uint32_t TnTensorId;
 TENON_API TnStatus tn_network_create(TnLibrary* library, TnNetwork** out);
 TENON_API void tn_network_release(TnNetwork* network);
 /* Reads a model file with the importer that fits it best, or the one named. options_json: {"key": "value"} or NULL.
- * files_json: {"weights": "path"} names further files by role, or NULL. */
+ * files_json: {"weights": "path"} names further files by role, or NULL. A constant of the network with the name of one
+ * of the model's inputs takes its place: importers that know of it (ONNX) fold what depends on it, such as shapes. */
 TENON_API TnStatus tn_network_import(TnNetwork* network, const char* path, const char* importer,
                                      const char* options_json, const char* files_json);
 TENON_API TnStatus tn_network_add_input(TnNetwork* network, const char* name, int32_t dtype, const TnDims* dims,

@@ -55,6 +55,14 @@ typedef struct TnGraphApi {
   TnStatus(TN_CALL* add_output)(TnGraph* graph, TnValueId value);
   /* Text that travels in the engine, such as "detection" (anchors, classes) or "labels"; JSON by convention. */
   TnStatus(TN_CALL* set_metadata)(TnGraph* graph, const char* key, const char* text);
+
+  /* The value of this name, which may be an input or a constant that the caller gave before the model was read;
+   * TN_NO_ID if there is none. (importers) */
+  TnValueId(TN_CALL* find_value)(const TnGraph* graph, const char* name);
+  /* The node that computes a value; TN_NO_ID for inputs and constants. */
+  TnNodeId(TN_CALL* value_producer)(const TnGraph* graph, TnValueId value);
+  /* TN_CONFLICT if another value has the name. (importers) */
+  TnStatus(TN_CALL* rename_value)(TnGraph* graph, TnValueId value, const char* name);
 } TnGraphApi;
 
 #ifdef __cplusplus

@@ -23,7 +23,8 @@ enum { /* TnPortSpec.flags */
        TN_PORT_OPTIONAL = 1u << 0,
        TN_PORT_VARIADIC = 1u << 1,   /* the last port only: it stands for any further number, at least one */
        TN_PORT_HOST_VALUE = 1u << 2, /* shapes, axes, k: infer needs the contents, which live on the host */
-       TN_PORT_CONST = 1u << 3       /* must be constant at build time */
+       TN_PORT_CONST = 1u << 3,      /* must be constant at build time */
+       TN_PORT_DIMS_ONLY = 1u << 4   /* only dims and dtype matter, so the reference may get no data */
 };
 
 typedef struct TnPortSpec {

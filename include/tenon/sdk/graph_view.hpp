@@ -48,6 +48,10 @@ class GraphView {
     return desc;
   }
   Dims value_dims(TnValueId value) const { return value_desc(value).dims; }
+  /// TN_NO_ID if there is none of this name.
+  TnValueId find_value(const std::string& name) const { return api().find_value(read_, name.c_str()); }
+  /// TN_NO_ID for inputs and constants.
+  TnNodeId producer(TnValueId value) const { return api().value_producer(read_, value); }
   /// Nothing if the value is not constant.
   std::optional<TnTensor> value_const(TnValueId value) const {
     TnTensor tensor{};
@@ -92,6 +96,9 @@ class GraphView {
   }
   void replace(TnValueId old_value, TnValueId new_value) {
     check_host(api().replace(writable(), old_value, new_value));
+  }
+  void rename(TnValueId value, const std::string& name) {
+    check_host(api().rename_value(writable(), value, name.c_str()));
   }
   void add_output(TnValueId value) { check_host(api().add_output(writable(), value)); }
   void set_metadata(const std::string& key, const std::string& text) {
