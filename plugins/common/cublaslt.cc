@@ -277,8 +277,8 @@ void add_tactics(const Inquiry& inquiry, const Product& product, const Product& 
       workspace = of_largest;
     }
     const std::string params = params_of(found.algo, math);
-    // Algorithms may differ only in what the attributes do not tell. The bytes of cublasLtMatmulAlgo_t cannot name them:
-    // part of them changes from one question to the next.
+    // Algorithms may differ only in what the attributes do not tell. The bytes of cublasLtMatmulAlgo_t cannot name
+    // them: part of them changes from one question to the next.
     const auto alike = std::count(listed.begin(), listed.end(), params);
     listed.push_back(params);
     tactics.add(alike ? text(params, kAlike, alike + 1) : params, workspace, &found.algo, sizeof found.algo);
