@@ -168,6 +168,30 @@ TEST_F(GraphTest, InferSeesConstants) {
   EXPECT_EQ(graph_.infer(5, true).message(), "infer: there is no node 5");
 }
 
+TEST_F(GraphTest, SmallValuesAreKnownAtOnce) {
+  const ValueId x = input("x", {2, 3});
+  // Of its first input only the dims matter, so it is known although x is not.
+  const ValueId shape = test::node(&graph_, "test.shape/1", "shape", {x});
+  const ValueId twice = test::node(&graph_, "test.add/1", "twice", {shape, shape});
+  const ValueId y = test::node(&graph_, "test.fill/1", "fill", {twice});
+  EXPECT_EQ(dims_text(graph_.value(y).dims), "[4,6]");
+  EXPECT_NE(graph_.value(twice).producer, kNoId);
+  EXPECT_EQ(graph_.value(test::node(&graph_, "test.relu/1", "of_x", {x})).constant, nullptr);
+  EXPECT_EQ(graph_.value(test::node(&graph_, "test.random/1", "noise", {twice})).constant, nullptr);
+  // 65,536 bytes are the most.
+  const auto side = [&](std::int64_t size) {
+    const ValueId dims = *graph_.add_constant("", test::i64_tensor({128, size}));
+    return test::node(&graph_, "test.fill/1", "", {dims});
+  };
+  EXPECT_NE(graph_.value(side(128)).constant, nullptr);
+  EXPECT_EQ(graph_.value(side(129)).constant, nullptr);
+
+  // Other dims of the input: what followed from them is worked out again.
+  graph_.value(x).dims = make_dims({5});
+  for (NodeId node = 0; node < 3; ++node) ASSERT_TRUE(graph_.infer(node, true).ok());
+  EXPECT_EQ(dims_text(graph_.value(y).dims), "[10]");
+}
+
 TEST_F(GraphTest, ReplaceKeepsOutputNames) {
   const ValueId x = input("x", {2});
   const ValueId a = test::node(&graph_, "test.relu/1", "a", {x});

@@ -104,6 +104,18 @@ inline TnStatus infer_fill(const TnHost* h, const TnOp*, TnInfer* q) {
   return TN_OK;
 }
 
+/// The dims of the input, whose contents do not matter.
+inline TnStatus infer_shape(const TnHost*, const TnOp*, TnInfer* q) {
+  q->outputs[0].dtype = TN_I64;
+  q->outputs[0].dims = make_dims({q->inputs[0].dims.rank});
+  return TN_OK;
+}
+inline TnStatus ref_shape(const TnHost*, const TnOp*, const TnReference* r) {
+  const TnDims& dims = r->inputs[0].dims;
+  std::copy_n(dims.d, dims.rank, static_cast<std::int64_t*>(r->outputs[0].data));
+  return TN_OK;
+}
+
 /// Misbehaves as attribute "how" says.
 inline TnStatus infer_bad(const TnHost* h, const TnOp*, TnInfer* q) {
   const char* how = "";
@@ -215,7 +227,9 @@ inline const TnPortSpec kY = {TN_HEADER(TnPortSpec), 0, "y", ""};
 inline const TnPortSpec kWeights = {TN_HEADER(TnPortSpec), TN_PORT_CONST, "weights", ""};
 inline const TnPortSpec kBias = {TN_HEADER(TnPortSpec), TN_PORT_CONST | TN_PORT_OPTIONAL, "bias", ""};
 inline const TnPortSpec kMany = {TN_HEADER(TnPortSpec), TN_PORT_VARIADIC, "parts", ""};
+inline const TnPortSpec kDims = {TN_HEADER(TnPortSpec), TN_PORT_DIMS_ONLY, "x", ""};
 inline const TnPortSpec* const kOne[] = {&kX};
+inline const TnPortSpec* const kDimsOf[] = {&kDims};
 inline const TnPortSpec* const kTwo[] = {&kX, &kY};
 inline const TnPortSpec* const kConvPorts[] = {&kX, &kWeights, &kBias};
 inline const TnPortSpec* const kVariadic[] = {&kMany};
@@ -247,6 +261,7 @@ class Ops final : public OpSource {
     add_op("test.matmul/1", TN_OP_PURE, kTwo, 2, infer_matmul, nullptr);
     add_op("test.concat/1", TN_OP_PURE, kVariadic, 1, infer_concat, nullptr);
     add_op("test.split/1", TN_OP_PURE, kOne, 1, infer_split, nullptr).outputs = kVariadic;
+    add_op("test.shape/1", TN_OP_PURE, kDimsOf, 1, infer_shape, ref_shape);
     add_op("test.fill/1", TN_OP_PURE, kOne, 1, infer_fill, ref_fill);
     add_op("test.random/1", TN_OP_PURE | TN_OP_RANDOM, kOne, 1, infer_same, ref_relu);
     add_op("test.fails/1", TN_OP_PURE, kOne, 1, infer_same, ref_fails);

@@ -123,6 +123,18 @@ TEST_F(PlanFile, EqualPlansGiveEqualBytesAlsoAfterReading) {
   EXPECT_EQ(write_plan(read_plan(held->data(), held->size(), held).value()).value(), bytes);
 }
 
+TEST_F(PlanFile, EmptyListsAreReadWhereverTheyLie) {
+  Plan plan = example_plan();
+  // Names of growing lengths push the lists between them to every alignment.
+  for (std::size_t n = 1; n <= 9; ++n) {
+    plan.nodes[0].attrs.values[std::string(n, 'i')] = std::vector<std::int64_t>{};
+    plan.nodes[0].attrs.values[std::string(n, 'r')] = std::vector<double>{};
+  }
+  const Result<Plan> read = read_bytes(write_plan(plan).value());
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->nodes[0].attrs.values.size(), plan.nodes[0].attrs.values.size());
+}
+
 TEST_F(PlanFile, HeaderIsTextThatPeopleCanRead) {
   Plan plan = example_plan();
   plan.device_signature = "cpu:" + std::string(10'000, 'x') + "\n\xC3\xA9";

@@ -123,11 +123,12 @@ class PlanReader {
     return value->str();
   }
 
-  // The verifier looks at the alignment of a vector's length only, not at that of its elements.
+  // The verifier looks at the alignment of a vector's length only, not at that of its elements. An empty vector is
+  // written without one.
   template <class T>
   bool aligned(const flatbuffers::Vector<T>& values) {
     constexpr std::size_t alignment = alignof(std::remove_const_t<std::remove_pointer_t<T>>);
-    if (reinterpret_cast<std::uintptr_t>(values.Data()) % alignment == 0) return true;
+    if (values.size() == 0 || reinterpret_cast<std::uintptr_t>(values.Data()) % alignment == 0) return true;
     fail("a list in its plan is not aligned");
     return false;
   }
