@@ -1,7 +1,238 @@
+// Constants, shapes, and what only moves or repeats whole tensors.
+#include <algorithm>
+#include <numeric>
+
 #include "importers/onnx/rules.h"
 
 namespace tenon::onnx {
+namespace {
 
-std::span<const Rule> shape_rules() { return {}; }
+using Integers = std::vector<int64_t>;
+
+/// What was an attribute before version `since_input` of the operator and is input n from there on.
+std::optional<Integers> integers(const OnnxNode& node, const char* attr, int n, int since_input) {
+  if (node.since() >= since_input) return node.known_i64s(n);
+  if (!node.has(attr)) return std::nullopt;
+  return node.i64s(attr);
+}
+
+/// A reshape to exactly these dims; the value itself if it has them.
+TnValueId to_dims(OnnxNode& node, TnValueId value, const Dims& dims) {
+  if (node.dims_of(value) == dims) return value;
+  return node.add("tenon.reshape/1",
+                  node.attrs().i64s("shape", Integers(dims.begin(), dims.end())).i64("allow_zero", 1), {value});
+}
+
+/// `axes` of a tensor of `rank` as flags; Invalid for one that is out of range or there twice.
+std::vector<bool> axis_flags(const Integers& axes, int rank) {
+  std::vector<bool> flags(static_cast<size_t>(rank), false);
+  for (const int64_t axis : axes) {
+    const auto at = static_cast<size_t>(normalize_axis(axis, rank, "axes"));
+    if (flags[at]) throw Invalid(text("attribute 'axes': axis ", axis, " is there twice"));
+    flags[at] = true;
+  }
+  return flags;
+}
+
+// --- constants ---
+
+TnValueId floats(OnnxNode& node, const std::vector<double>& values, const Dims& dims) {
+  const std::vector<float> data(values.begin(), values.end());
+  return node.constant(host_tensor(TN_F32, dims, data.data()));
+}
+
+void constant(OnnxNode& node) {
+  if (node.has("value")) return node.output(0, node.tensor("value"));
+  if (node.has("value_float")) return node.output(0, floats(node, {node.f64("value_float")}, Dims{}));
+  if (node.has("value_floats")) {
+    const std::vector<double> values = node.f64s("value_floats");
+    return node.output(0, floats(node, values, Dims{static_cast<int64_t>(values.size())}));
+  }
+  if (node.has("value_int")) {
+    const int64_t value = node.i64("value_int");
+    return node.output(0, node.constant(host_tensor(TN_I64, Dims{}, &value)));
+  }
+  if (node.has("value_ints")) return node.output(0, node.constant(node.i64s("value_ints")));
+  for (const char* attr : {"value_string", "value_strings", "sparse_value"}) {
+    if (node.has(attr)) throw Unsupported{text("attribute ", attr)};
+  }
+  throw Invalid("expected an attribute that holds the value, found none");
+}
+
+void constant_of_shape(OnnxNode& node) {
+  TnValueId value = node.has("value") ? node.tensor("value") : floats(node, {0.0}, Dims{});
+  if (node.dims_of(value).elements() != 1) {
+    throw Invalid(text("attribute value: expected one element, found dims ", to_text(node.dims_of(value))));
+  }
+  value = to_dims(node, value, Dims{});
+  node.output(0, node.add("tenon.expand/1", {value, node.input(0)}));
+}
+
+// --- dims ---
+
+void shape(OnnxNode& node) {
+  node.output(0, node.add("tenon.shape/1",
+                          node.attrs().i64("start", node.i64("start", 0)).i64("end", node.i64("end", INT64_MAX)),
+                          {node.input(0)}));
+}
+
+void size(OnnxNode& node) { node.output(0, node.add("tenon.size/1", {node.input(0)})); }
+
+void reshape(OnnxNode& node) {
+  const std::optional<Integers> shape = node.known_i64s(1);
+  if (!shape) throw Invalid("input 1 (shape) is required but absent");
+  node.output(0, node.add("tenon.reshape/1",
+                          node.attrs().i64s("shape", *shape).i64("allow_zero", node.flag("allowzero", false) ? 1 : 0),
+                          {node.input(0)}));
+}
+
+void flatten(OnnxNode& node) {
+  const Dims dims = node.dims(0);
+  const int64_t axis = node.i64("axis", 1);
+  if (axis < -dims.rank || axis > dims.rank) {
+    throw Invalid(text("attribute axis: expected ", -dims.rank, " to ", dims.rank, ", found ", axis));
+  }
+  const int at = static_cast<int>(axis < 0 ? axis + dims.rank : axis);
+  node.output(0, to_dims(node, node.input(0), Dims{dims.product(0, at), dims.product(at, dims.rank)}));
+}
+
+void squeeze(OnnxNode& node) {
+  const Dims dims = node.dims(0);
+  const std::optional<Integers> axes = integers(node, "axes", 1, 13);
+  const std::vector<bool> flags = axis_flags(axes ? *axes : Integers(), dims.rank);
+  Dims left;
+  for (int axis = 0; axis < dims.rank; ++axis) {
+    const bool drop = axes ? flags[static_cast<size_t>(axis)] : dims[axis] == 1;
+    if (drop && dims[axis] != 1) {
+      throw Invalid(text("attribute 'axes': expected axes of size 1, found ", axis, " of ", to_text(dims)));
+    }
+    if (!drop) left.push_back(dims[axis]);
+  }
+  node.output(0, to_dims(node, node.input(0), left));
+}
+
+void unsqueeze(OnnxNode& node) {
+  const Dims dims = node.dims(0);
+  const std::optional<Integers> axes = integers(node, "axes", 1, 13);
+  if (!axes) throw Invalid("the axes are required but absent");
+  if (axes->size() > TN_MAX_RANK) throw Invalid(text("attribute 'axes': found ", axes->size(), " axes"));
+  const std::vector<bool> flags = axis_flags(*axes, dims.rank + static_cast<int>(axes->size()));
+  Dims all;
+  int from = 0;
+  for (const bool added : flags) all.push_back(added ? 1 : dims[from++]);
+  node.output(0, to_dims(node, node.input(0), all));
+}
+
+// --- movement ---
+
+void expand(OnnxNode& node) { node.output(0, node.add("tenon.expand/1", {node.input(0), node.input(1)})); }
+
+void tile(OnnxNode& node) { node.output(0, node.add("tenon.tile/1", {node.input(0), node.input(1)})); }
+
+void concat(OnnxNode& node) {
+  const std::vector<TnValueId> inputs = node.inputs_from(0);
+  const int axis = normalize_axis(node.i64("axis"), node.rank(0));
+  node.output(0, inputs.size() == 1 ? inputs[0] : node.add("tenon.concat/1", node.attrs().i64("axis", axis), inputs));
+}
+
+void slice(OnnxNode& node) {
+  const bool in_attrs = node.since() < 10;
+  const std::optional<Integers> starts = integers(node, "starts", 1, 10), ends = integers(node, "ends", 2, 10),
+                                axes = integers(node, "axes", 3, 10);
+  const std::optional<Integers> steps = in_attrs ? std::nullopt : node.known_i64s(4);
+  if (!starts || !ends) throw Invalid("starts and ends are required but absent");
+  NewAttrs attrs = node.attrs();
+  attrs.i64s("starts", *starts).i64s("ends", *ends);
+  if (axes) attrs.i64s("axes", *axes);
+  if (steps) attrs.i64s("steps", *steps);
+  node.output(0, node.add("tenon.slice/1", attrs, {node.input(0)}));
+}
+
+void transpose(OnnxNode& node) {
+  Integers perm(static_cast<size_t>(node.rank(0)));
+  std::iota(perm.rbegin(), perm.rend(), 0);
+  const Integers given = node.i64s("perm", perm);
+  if (given.size() != perm.size()) {
+    throw Invalid(text("attribute perm: expected ", perm.size(), " axes, found ", given.size()));
+  }
+  node.output(0, node.transpose(node.input(0), given));
+}
+
+void gather(OnnxNode& node) {
+  node.output(
+      0, node.add("tenon.gather/1", node.attrs().i64("axis", node.i64("axis", 0)), {node.input(0), node.input(1)}));
+}
+
+/// Sizes of the outputs of Split.
+Integers split_sizes(OnnxNode& node, int64_t size) {
+  const int64_t count = node.i64("num_outputs", node.num_outputs());
+  if (count != node.num_outputs()) {
+    throw Invalid(
+        text("attribute num_outputs: expected ", node.num_outputs(), ", the number of outputs, found ", count));
+  }
+  if (const std::optional<Integers> given = integers(node, "split", 1, 13)) {
+    if (node.has("num_outputs")) throw Invalid("input split and attribute num_outputs cannot stand together");
+    int64_t left = size;
+    bool fits = static_cast<int64_t>(given->size()) == count;
+    for (const int64_t part : *given) {
+      fits = fits && part >= 0 && part <= left;
+      if (fits) left -= part;
+    }
+    if (!fits || left != 0) {
+      throw Invalid(
+          text("split: expected ", count, " sizes that add up to ", size, ", found ", given->size(), " that do not"));
+    }
+    return *given;
+  }
+  if (!node.has("num_outputs") && size % count != 0) {
+    throw Invalid(text("expected an axis that splits into ", count, " equal parts, found one of ", size));
+  }
+  const int64_t part = size / count + (size % count != 0 ? 1 : 0);
+  Integers sizes;
+  for (int64_t n = 0, left = size; n < count; ++n) {
+    sizes.push_back(std::min(part, left));
+    left -= sizes.back();
+  }
+  return sizes;
+}
+
+void split(OnnxNode& node) {
+  const Dims dims = node.dims(0);
+  const int axis = normalize_axis(node.i64("axis", 0), dims.rank);
+  if (node.num_outputs() == 0) return;
+  int64_t from = 0;
+  int n = 0;
+  for (const int64_t part : split_sizes(node, dims[axis])) {
+    if (node.wants(n)) {
+      node.output(n, node.add("tenon.slice/1",
+                              node.attrs().i64s("starts", {from}).i64s("ends", {from + part}).i64s("axes", {axis}),
+                              {node.input(0)}));
+    }
+    from += part;
+    ++n;
+  }
+}
+
+const Rule kRules[] = {
+    {"Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, constant},
+    {"ConstantOfShape", {9, 20, 21, 23, 24, 25}, constant_of_shape},
+    {"Shape", {1, 13, 15, 19, 21, 23, 24, 25}, shape},
+    {"Size", {1, 13, 19, 21, 23, 24, 25}, size},
+    {"Reshape", {5, 13, 14, 19, 21, 23, 24, 25}, reshape},
+    {"Flatten", {1, 9, 11, 13, 21, 23, 24, 25}, flatten},
+    {"Squeeze", {1, 11, 13, 21, 23, 24, 25}, squeeze},
+    {"Unsqueeze", {1, 11, 13, 21, 23, 24, 25}, unsqueeze},
+    {"Expand", {8, 13}, expand},
+    {"Tile", {6, 13}, tile},
+    {"Concat", {4, 11, 13}, concat},
+    {"Slice", {1, 10, 11, 13}, slice},
+    {"Transpose", {1, 13, 21, 23, 24, 25}, transpose},
+    {"Gather", {1, 11, 13}, gather},
+    {"Split", {2, 11, 13, 18}, split},
+};
+
+}  // namespace
+
+std::span<const Rule> shape_rules() { return kRules; }
 
 }  // namespace tenon::onnx

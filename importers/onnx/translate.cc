@@ -182,6 +182,10 @@ void Translator::add_outputs() {
     if (graph_.value_name(value) != info.name() || !marked.insert(value).second || graph_.producer(value) == TN_NO_ID) {
       const std::vector<int64_t> same(static_cast<size_t>(graph_.value_dims(value).rank), 0);
       const std::string node = unique(&node_names_, info.name() + ".copy");
+      // The name of a constant that the model gives as it is belongs to the copy.
+      if (graph_.find_value(info.name()) == value && graph_.producer(value) == TN_NO_ID && graph_.value_const(value)) {
+        graph_.rename(value, unique(&value_names_, info.name() + ".const"));
+      }
       value = graph_.add_node("tenon.reshape/1", node, graph_.attrs().i64s("shape", same), {value});
       if (graph_.find_value(info.name()) == TN_NO_ID) graph_.rename(value, info.name());
       marked.insert(value);

@@ -59,7 +59,7 @@ class OpDefinition final : public Definition, public TnOp {
     num_outputs = static_cast<uint32_t>(output_ports_.size());
   }
   void flag_port(uint32_t port_flag) {
-    if (ports_.empty()) throw Invalid("optional, variadic, constant and host_value follow their input or output");
+    if (ports_.empty()) throw Invalid("optional, variadic, constant, host_value and dims_only follow their port");
     ports_.back().flags |= port_flag;
   }
   void set_doc(const std::string& text) { doc = keep(text); }
@@ -81,7 +81,7 @@ class OpDefinition final : public Definition, public TnOp {
 };
 
 /// The builder. attr_* and input/output take an optional doc; default_value, range and required belong to the attribute
-/// before them, optional, variadic, constant and host_value to the port before them.
+/// before them, optional, variadic, constant, host_value and dims_only to the port before them.
 class Op {
  public:
   explicit Op(const std::string& id) : op_(new OpDefinition(id)) { op_->flags = TN_OP_PURE; }
@@ -107,6 +107,7 @@ class Op {
   Op& variadic() { return op_->flag_port(TN_PORT_VARIADIC), *this; }
   Op& constant() { return op_->flag_port(TN_PORT_CONST), *this; }
   Op& host_value() { return op_->flag_port(TN_PORT_HOST_VALUE), *this; }
+  Op& dims_only() { return op_->flag_port(TN_PORT_DIMS_ONLY), *this; }
 
   /// Ops are pure unless they are random or stateful.
   Op& elementwise() { return op_->flags |= TN_OP_ELEMENTWISE, *this; }
