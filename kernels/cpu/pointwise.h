@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/broadcast.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel.h"
 
@@ -31,40 +32,53 @@ enum class UnaryKind {
   kSqrt,
   kAbs,
   kNeg,
+  kReciprocal,  // 1 / x
+  kSign,        // -1, 0 or 1
+  kFloor,
+  kCeil,
+  kRoundEven,  // to the nearest integer, ties to the even one
+  kErf,
+  kGelu,             // x / 2 * (1 + erf(x / sqrt(2))); below 0 only the absolute error is small, 3e-7
+  kGeluTanh,         // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+  kSoftplus,         // log(1 + exp(x))
+  kSoftsign,         // x / (1 + |x|)
+  kSelu,             // beta * (x > 0 ? x : alpha * (exp(x) - 1))
+  kCelu,             // x > 0 ? x : alpha * (exp(x / alpha) - 1)
+  kThresholdedRelu,  // x > alpha ? x : 0; NaN gives 0
+  kShrink,           // x < -alpha ? x + beta : x > alpha ? x - beta : 0; NaN gives 0
 };
 
 // y[i] = f(x[i]), i < count. x and y may be the same buffer, or must not overlap.
 void pointwise_unary(UnaryKind kind, float alpha, float beta, int64_t count, const float* x, float* y,
                      const Parallel& parallel, Isa isa) noexcept;
 
+// The same for a function that has no vector form here.
+void pointwise_map(float (*function)(float), int64_t count, const float* x, float* y,
+                   const Parallel& parallel) noexcept;
+
 enum class BinaryKind {
   kAdd,
   kSub,
   kMul,
   kDiv,
-  kMin,  // NaN if either is NaN
-  kMax,  // NaN if either is NaN
+  kMin,    // NaN if either is NaN
+  kMax,    // NaN if either is NaN
+  kPRelu,  // a < 0 ? a * b : a
 };
 
-constexpr int kPointwiseMaxRank = 8;
+using BroadcastShape = Broadcast<2>;
 
-// Shapes of a broadcasting operation: output dimension i has size dims[i]; a or b walks it with the stride given, in
-// elements, and a stride of 0 repeats. The output is dense, row-major. rank 0 is one element.
-struct BroadcastShape {
-  int rank = 0;
-  int64_t dims[kPointwiseMaxRank] = {};
-  int64_t a_strides[kPointwiseMaxRank] = {};
-  int64_t b_strides[kPointwiseMaxRank] = {};
-};
-
-// The shape for dense operands with numpy's rules (aligned at the last dimension, 1 repeats).
-// Success: true. Failure: false if the shapes do not fit or a rank is above kPointwiseMaxRank; *shape is unspecified.
+// As the general one, for two operands.
 bool broadcast_shape(int a_rank, const int64_t* a_dims, int b_rank, const int64_t* b_dims,
                      BroadcastShape* shape) noexcept;
 
 // y = a op b. y may be the same buffer as an operand that is dense and not repeated; other overlaps are not allowed.
 void pointwise_binary(BinaryKind kind, const BroadcastShape& shape, const float* a, const float* b, float* y,
                       const Parallel& parallel, Isa isa) noexcept;
+
+// y = a to the power of b, as std::pow defines it, quick where one exponent of 2 or 0.5 is repeated. Buffers as above.
+void pointwise_pow(const BroadcastShape& shape, const float* a, const float* b, float* y, const Parallel& parallel,
+                   Isa isa) noexcept;
 
 }  // namespace tenon::cpu
 

@@ -47,6 +47,25 @@ std::vector<UnaryCase> unary_cases() {
       {"sqrt", UnaryKind::kSqrt, 0, 0, [](double x) { return std::sqrt(x); }, 0, 1e30f, NAN, kInf},
       {"abs", UnaryKind::kAbs, 0, 0, [](double x) { return std::abs(x); }, -9, 9, kInf, kInf},
       {"neg", UnaryKind::kNeg, 0, 0, [](double x) { return -x; }, -9, 9, kInf, -kInf},
+      {"reciprocal", UnaryKind::kReciprocal, 0, 0, [](double x) { return 1 / x; }, 1e-30f, 1e3f, 0, 0},
+      {"sign", UnaryKind::kSign, 0, 0, [](double x) { return (x > 0) - (x < 0); }, -9, 9, -1, 1},
+      {"floor", UnaryKind::kFloor, 0, 0, [](double x) { return std::floor(x); }, -1e3f, 1e3f, -kInf, kInf},
+      {"floor_large", UnaryKind::kFloor, 0, 0, [](double x) { return std::floor(x); }, -1e10f, 1e10f, -kInf, kInf},
+      {"ceil", UnaryKind::kCeil, 0, 0, [](double x) { return std::ceil(x); }, -1e3f, 1e3f, -kInf, kInf},
+      {"ceil_large", UnaryKind::kCeil, 0, 0, [](double x) { return std::ceil(x); }, -1e10f, 1e10f, -kInf, kInf},
+      {"round_even", UnaryKind::kRoundEven, 0, 0, [](double x) { return std::nearbyint(x); }, -1e3f, 1e3f, -kInf, kInf},
+      {"erf", UnaryKind::kErf, 0, 0, [](double x) { return std::erf(x); }, -5, 5, -1, 1},
+      {"gelu", UnaryKind::kGelu, 0, 0, [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }, -0.5f, 1e3f,
+       0, kInf},
+      {"gelu_tanh", UnaryKind::kGeluTanh, 0, 0,
+       [](double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }, -0.5f, 1e3f,
+       0, kInf},
+      {"softplus", UnaryKind::kSoftplus, 0, 0, [](double x) { return x > 30 ? x : std::log1p(std::exp(x)); }, -87, 1e3f,
+       0, kInf},
+      {"softsign", UnaryKind::kSoftsign, 0, 0, [](double x) { return x / (1 + std::abs(x)); }, -1e3f, 1e3f, -1, 1},
+      {"selu", UnaryKind::kSelu, 1.5f, 2, [](double x) { return 2 * (x > 0 ? x : 1.5 * std::expm1(x)); }, -90, 90, -3,
+       kInf},
+      {"celu", UnaryKind::kCelu, 2, 0, [](double x) { return x > 0 ? x : 2 * std::expm1(x / 2); }, -90, 90, -2, kInf},
   };
 }
 
@@ -127,12 +146,46 @@ TEST(Pointwise, ExpOverAndUnderflowsGradually) {
   }
 }
 
+// Values between the integers and at them, by hand.
+TEST(Pointwise, RoundingTiesSignsAndThresholds) {
+  const float x[] = {-2.5f, -1.5f, -0.5f, -0.0f, 0.5f, 1.5f, 2.5f, 8388609.0f};
+  const std::vector<std::pair<UnaryKind, std::vector<float>>> cases = {
+      {UnaryKind::kRoundEven, {-2, -2, 0, 0, 0, 2, 2, 8388609}},
+      {UnaryKind::kFloor, {-3, -2, -1, 0, 0, 1, 2, 8388609}},
+      {UnaryKind::kCeil, {-2, -1, 0, 0, 1, 2, 3, 8388609}},
+      {UnaryKind::kThresholdedRelu, {0, 0, 0, 0, 0, 0, 2.5f, 8388609}},    // alpha 1.5
+      {UnaryKind::kShrink, {-2.25f, 0, 0, 0, 0, 0, 2.25f, 8388608.75f}}};  // alpha 1.5, beta 0.25
+  for (const Isa isa : available_isas()) {
+    for (const auto& [kind, expected] : cases) {
+      std::vector<float> y(8);
+      pointwise_unary(kind, 1.5f, 0.25f, 8, x, y.data(), {}, isa);
+      for (int i = 0; i < 7; ++i) EXPECT_EQ(y[i], expected[i]) << static_cast<int>(kind) << " at " << x[i];
+      EXPECT_EQ(y[7], static_cast<float>(expected[7]));
+      const float nan = NAN;
+      if (kind != UnaryKind::kThresholdedRelu && kind != UnaryKind::kShrink) continue;
+      pointwise_unary(kind, 1.5f, 0.25f, 1, &nan, y.data(), {}, isa);
+      EXPECT_EQ(y[0], 0);
+    }
+    float y[8];
+    pointwise_unary(UnaryKind::kRoundEven, 0, 0, 8, x, y, {}, isa);
+    EXPECT_TRUE(std::signbit(y[2]) && std::signbit(y[3]) && !std::signbit(y[4]));
+  }
+}
+
+TEST(Pointwise, MapAppliesAScalarFunction) {
+  const std::vector<float> x = random_floats(10000, 3);
+  std::vector<float> y(x.size());
+  pointwise_map([](float v) { return v + 1; }, static_cast<int64_t>(x.size()), x.data(), y.data(), make_parallel(3));
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] + 1);
+}
+
 double apply(BinaryKind kind, float a, float b) {
   if (kind == BinaryKind::kAdd) return static_cast<double>(a) + b;
   if (kind == BinaryKind::kSub) return static_cast<double>(a) - b;
   if (kind == BinaryKind::kMul) return static_cast<double>(a) * b;
   if (kind == BinaryKind::kDiv) return static_cast<double>(a) / b;
   if (kind == BinaryKind::kMin) return std::min(a, b);
+  if (kind == BinaryKind::kPRelu) return a < 0 ? static_cast<double>(a) * b : a;
   return std::max(a, b);
 }
 
@@ -145,10 +198,10 @@ int64_t volume(const std::vector<int64_t>& dims) {
 void check_binary(const std::vector<int64_t>& a_dims, const std::vector<int64_t>& b_dims) {
   BroadcastShape shape;
   ASSERT_TRUE(broadcast_shape(a_dims.size(), a_dims.data(), b_dims.size(), b_dims.data(), &shape));
-  const Guarded a(random_floats(volume(a_dims), 1, 0.5f, 2));
+  const Guarded a(random_floats(volume(a_dims), 1, -2, 2));
   const Guarded b(random_floats(volume(b_dims), 2, 0.5f, 2));
   const std::vector<int64_t> dims(shape.dims, shape.dims + shape.rank);
-  for (int kind = 0; kind < 6; ++kind) {
+  for (int kind = 0; kind < 7; ++kind) {
     std::vector<double> expected;
     for (int64_t i = 0; i < volume(dims); ++i) {
       int64_t rest = i;
@@ -199,10 +252,10 @@ TEST(Pointwise, BinaryGeneralStridesAndNan) {
   shape.rank = 2;
   shape.dims[0] = 3;
   shape.dims[1] = 2;
-  shape.a_strides[0] = 1;
-  shape.a_strides[1] = 3;
-  shape.b_strides[0] = 2;
-  shape.b_strides[1] = 1;
+  shape.strides[0][0] = 1;
+  shape.strides[0][1] = 3;
+  shape.strides[1][0] = 2;
+  shape.strides[1][1] = 1;
   const float nan_first[] = {NAN, 1};
   const float nan_second[] = {1, NAN};
   for (const Isa isa : available_isas()) {
@@ -215,6 +268,23 @@ TEST(Pointwise, BinaryGeneralStridesAndNan) {
     for (const BinaryKind kind : {BinaryKind::kMin, BinaryKind::kMax}) {
       pointwise_binary(kind, pair, nan_first, nan_second, y, {}, isa);
       EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]));
+    }
+  }
+}
+
+TEST(Pointwise, Pow) {
+  const std::vector<float> a = {-kInf, -3, -0.0f, 0, 0.25f, 2, kInf, NAN};
+  for (const float exponent : {2.0f, 0.5f, 3.0f, -1.0f, 0.0f}) {
+    BroadcastShape shape;
+    const int64_t count = 8;
+    ASSERT_TRUE(broadcast_shape(1, &count, 0, nullptr, &shape));
+    std::vector<double> expected;
+    for (const float x : a) expected.push_back(std::pow(static_cast<double>(x), static_cast<double>(exponent)));
+    for (const Isa isa : available_isas()) {
+      std::vector<float> y(a.size());
+      pointwise_pow(shape, a.data(), &exponent, y.data(), make_parallel(2), isa);
+      EXPECT_EQ(count_mismatches(y.data(), expected, 1e-6), 0) << exponent;
+      EXPECT_FALSE(exponent == 0.5f && std::signbit(y[2]));
     }
   }
 }

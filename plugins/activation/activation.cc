@@ -43,6 +43,7 @@ Definitions activation_definitions() {
     all.add(definition);
   }
   all.add(activation_kernels());
+  all.add(more_activations());
   return all;
 }
 

@@ -26,6 +26,9 @@ Activation activation_of(const ActivationOp& op, const Attrs& attrs);
 // One kernel for each op.
 Definitions activation_kernels();
 
+// The activations that ActivationKind has no form for, with their kernels.
+Definitions more_activations();
+
 }  // namespace tenon::plugins
 
 #endif  // TENON_PLUGINS_ACTIVATION_ACTIVATION_H_

@@ -56,7 +56,65 @@ TEST_F(ActivationTest, EveryFormatAgrees) {
   }
 }
 
+TEST_F(ActivationTest, MorePiecewise) {
+  const std::vector<float> x = {-8, -1, 0, 2, 8};
+  OpTester(host_, "tenon.hard_sigmoid/1").input({5}, x).expect({5}, {0, 0.3, 0.5, 0.9, 1}).expect_kernels();
+  OpTester(host_, "tenon.hard_sigmoid/1")
+      .attr("alpha", 0.5)
+      .attr("beta", 0.25)
+      .input({5}, x)
+      .expect({5}, {0, 0, 0.25, 1, 1})
+      .expect_kernels();
+  OpTester(host_, "tenon.softsign/1").input({5}, x).expect({5}, {-8.0 / 9, -0.5, 0, 2.0 / 3, 8.0 / 9}).expect_kernels();
+  OpTester(host_, "tenon.thresholded_relu/1").input({5}, x).expect({5}, {0, 0, 0, 2, 8}).expect_kernels();
+  OpTester(host_, "tenon.thresholded_relu/1")
+      .attr("alpha", 2.0)
+      .input({5}, x)
+      .expect({5}, {0, 0, 0, 0, 8})
+      .expect_kernels();
+  OpTester(host_, "tenon.shrink/1")
+      .attr("threshold", 1.5)
+      .attr("bias", 1.5)
+      .input({5}, x)
+      .expect({5}, {-6.5, 0, 0, 0.5, 6.5})
+      .expect_kernels();
+}
+
+// selu's constants are those of Klambauer et al.; gelu(1) = Phi(1), the normal distribution's table.
+TEST_F(ActivationTest, MoreTranscendental) {
+  const std::vector<float> x = {-1, 0, 1};
+  const double e = std::exp(1.0);
+  OpTester(host_, "tenon.softplus/1").input({3}, x).expect({3}, {0.3132616875, 0.6931471806, 1.3132616875});
+  OpTester(host_, "tenon.selu/1").input({3}, x).expect({3}, {-1.1113307, 0, 1.0507009873});
+  OpTester(host_, "tenon.selu/1")
+      .attr("alpha", 2.0)
+      .attr("gamma", 3.0)
+      .input({3}, x)
+      .expect({3}, {6 * (1 / e - 1), 0, 3})
+      .expect_kernels();
+  OpTester(host_, "tenon.celu/1").attr("alpha", 2.0).input({3}, x).expect({3}, {2 * (std::exp(-0.5) - 1), 0, 1});
+  OpTester(host_, "tenon.gelu/1").input({3}, x).expect({3}, {-0.1586552539, 0, 0.8413447461});
+  OpTester(host_, "tenon.gelu_tanh/1").input({3}, x).expect({3}, {-0.1588080094, 0, 0.8411919906});
+  OpTester(host_, "tenon.softplus/1").input({2}, {-200, 200}).expect({2}, {0, 200}).expect_kernels();
+}
+
+TEST_F(ActivationTest, MoreExtremes) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const char* op :
+       {"hard_sigmoid", "softplus", "softsign", "selu", "celu", "gelu", "gelu_tanh", "thresholded_relu", "shrink"}) {
+    const std::string id = std::string("tenon.") + op + "/1";
+    OpTester(host_, id).input({6}, {-inf, -1e4f, nan, -0.0f, 1e4f, inf}).expect_kernels();
+    for (const Dims& dims : {Dims{2, 3, 5, 7}, Dims{1, 21, 3, 1}}) {
+      OpTester(host_, id).random_input(dims, 3.0).expect_kernels({std::string("tenon.") + op + ".vector.f32"});
+    }
+  }
+  OpTester(host_, "tenon.gelu/1").input({2}, {-inf, inf}).expect({2}, {0, inf}).expect_kernels();
+  OpTester(host_, "tenon.softsign/1").input({2}, {-inf, inf}).expect({2}, {-1, 1}).expect_kernels();
+}
+
 TEST_F(ActivationTest, EmptyAndIntegers) {
+  OpTester(host_, "tenon.gelu/1").input({2}, std::vector<int32_t>{1, 2}).expect_invalid({"floating", "i32"});
   OpTester(host_, "tenon.relu/1").input({0, 3}, std::vector<float>{}).expect({0, 3}, {});
   OpTester(host_, "tenon.relu/1").input({2}, std::vector<int32_t>{1, 2}).expect_invalid({"floating", "i32"});
 }

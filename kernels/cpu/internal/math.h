@@ -1,4 +1,4 @@
-// Vector exp, expm1, log, log1p, tanh and relatives. Polynomials are the Taylor series, cut where the next term is
+// Vector exp, expm1, log, log1p, tanh, erf and relatives. Polynomials are the Taylor series, cut where the next term is
 // below 1e-8 of the result on the reduced range; reductions use ln 2 in two parts (Cody and Waite).
 #ifndef TENON_KERNELS_CPU_INTERNAL_MATH_H_
 #define TENON_KERNELS_CPU_INTERNAL_MATH_H_
@@ -129,6 +129,67 @@ TENON_CPU_INLINE Vec log1p(Vec x) {
   // Near 0 x itself is exact where 1 + x is not.
   const Mask near = less(absolute(exponent), broadcast(0.5f));
   return log_limits(u, log_parts(select(near, x, sub(m, broadcast(1.0f))), exponent));
+}
+
+// log(1 + exp(x)), which is x for large x.
+TENON_CPU_INLINE Vec softplus(Vec x) { return add(at_least(zero(), x), log1p(exp(sub(zero(), absolute(x))))); }
+
+// Rounded to an integer; `fix` corrects the nearest one. From 2^23 on every float is an integer.
+template <class Fix>
+TENON_CPU_INLINE Vec rounded(Vec x, const Fix& fix) {
+  const Vec result = copy_sign(absolute(fix(to_float(round_to_int(x)))), x);
+  return select(less(absolute(x), broadcast(8388608.0f)), result, x);
+}
+TENON_CPU_INLINE Vec round_even(Vec x) {
+  return rounded(x, [](Vec nearest) { return nearest; });
+}
+TENON_CPU_INLINE Vec floor(Vec x) {
+  return rounded(x, [x](Vec nearest) { return select(less(x, nearest), sub(nearest, broadcast(1.0f)), nearest); });
+}
+TENON_CPU_INLINE Vec ceil(Vec x) {
+  return rounded(x, [x](Vec nearest) { return select(less(nearest, x), add(nearest, broadcast(1.0f)), nearest); });
+}
+
+// Below 1 the Taylor series, 2 / sqrt(pi) * sum (-1)^n x^(2n+1) / (n! (2n+1)); above it formula 7.1.26 of Abramowitz
+// and Stegun, Handbook of Mathematical Functions, whose absolute error is 1.5e-7.
+TENON_CPU_INLINE Vec erf(Vec x) {
+  const Vec magnitude = absolute(x);
+  const Vec square = mul(x, x);
+  Vec series = broadcast(1.0f / (3628800.0f * 21));
+  series = fma(series, square, broadcast(-1.0f / (362880.0f * 19)));
+  series = fma(series, square, broadcast(1.0f / (40320.0f * 17)));
+  series = fma(series, square, broadcast(-1.0f / (5040.0f * 15)));
+  series = fma(series, square, broadcast(1.0f / (720.0f * 13)));
+  series = fma(series, square, broadcast(-1.0f / (120.0f * 11)));
+  series = fma(series, square, broadcast(1.0f / (24.0f * 9)));
+  series = fma(series, square, broadcast(-1.0f / (6.0f * 7)));
+  series = fma(series, square, broadcast(1.0f / (2.0f * 5)));
+  series = fma(series, square, broadcast(-1.0f / 3));
+  series = fma(series, square, broadcast(1.0f));
+  series = mul(mul(series, x), broadcast(1.12837916709551257f));
+
+  const Vec t = div(broadcast(1.0f), fma(magnitude, broadcast(0.3275911f), broadcast(1.0f)));
+  Vec p = broadcast(1.061405429f);
+  p = fma(p, t, broadcast(-1.453152027f));
+  p = fma(p, t, broadcast(1.421413741f));
+  p = fma(p, t, broadcast(-0.284496736f));
+  p = fma(p, t, broadcast(0.254829592f));
+  const Vec rest = mul(mul(p, t), exp(sub(zero(), square)));
+  const Vec far = copy_sign(sub(broadcast(1.0f), rest), x);
+  return select(less(magnitude, broadcast(1.0f)), series, far);
+}
+
+// The bound keeps -inf * 0 away.
+TENON_CPU_INLINE Vec gelu(Vec x) {
+  const Vec half = mul(at_least(broadcast(-150.0f), x), broadcast(0.5f));
+  return mul(half, add(erf(mul(x, broadcast(0.70710678118654752f))), broadcast(1.0f)));
+}
+
+TENON_CPU_INLINE Vec gelu_tanh(Vec x) {
+  // x / 2 * (1 + tanh(u)) = x * logistic(2 u)
+  const Vec bounded = at_least(broadcast(-150.0f), x);
+  const Vec cube = mul(mul(bounded, bounded), mul(bounded, broadcast(0.044715f)));
+  return mul(bounded, logistic(mul(add(bounded, cube), broadcast(1.59576912160573071f))));
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

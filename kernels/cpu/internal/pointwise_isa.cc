@@ -64,6 +64,43 @@ void unary(UnaryKind kind, float alpha, float beta, int64_t count, const float* 
         const VecI sign = broadcast_i(static_cast<int32_t>(0x80000000u));
         return from_bits(add_i(bits(v), sign));
       });
+    case UnaryKind::kReciprocal:
+      return map(count, x, y, [=](Vec v) { return div(one, v); });
+    case UnaryKind::kSign:
+      return map(count, x, y,
+                 [=](Vec v) { return select(less(zeros, v), one, select(less(v, zeros), sub(zeros, one), v)); });
+    case UnaryKind::kFloor:
+      return map(count, x, y, [](Vec v) { return floor(v); });
+    case UnaryKind::kCeil:
+      return map(count, x, y, [](Vec v) { return ceil(v); });
+    case UnaryKind::kRoundEven:
+      return map(count, x, y, [](Vec v) { return round_even(v); });
+    case UnaryKind::kErf:
+      return map(count, x, y, [](Vec v) { return erf(v); });
+    case UnaryKind::kGelu:
+      return map(count, x, y, [](Vec v) { return gelu(v); });
+    case UnaryKind::kGeluTanh:
+      return map(count, x, y, [](Vec v) { return gelu_tanh(v); });
+    case UnaryKind::kSoftplus:
+      return map(count, x, y, [](Vec v) { return softplus(v); });
+    case UnaryKind::kSoftsign:
+      return map(count, x, y, [=](Vec v) {
+        const Vec bounded = at_most(broadcast(1e30f), at_least(broadcast(-1e30f), v));
+        return div(bounded, add(one, absolute(bounded)));
+      });
+    case UnaryKind::kSelu:
+      return map(count, x, y,
+                 [=](Vec v) { return mul(b, select(less(zeros, v), v, mul(a, expm1(at_most(zeros, v))))); });
+    case UnaryKind::kCelu:
+      return map(count, x, y,
+                 [=](Vec v) { return select(less(zeros, v), v, mul(a, expm1(div(at_most(zeros, v), a)))); });
+    case UnaryKind::kThresholdedRelu:
+      return map(count, x, y, [=](Vec v) { return select(less(a, v), v, zeros); });
+    case UnaryKind::kShrink:
+      return map(count, x, y, [=](Vec v) {
+        const Vec above = select(less(a, v), sub(v, b), zeros);
+        return select(less(v, sub(zeros, a)), add(v, b), above);
+      });
   }
 }
 
@@ -111,6 +148,9 @@ void binary(BinaryKind kind, int64_t count, const float* a, int64_t a_stride, co
       return combine(count, a, a_stride, b, b_stride, y, [](Vec l, Vec r) { return min_nan(l, r); });
     case BinaryKind::kMax:
       return combine(count, a, a_stride, b, b_stride, y, [](Vec l, Vec r) { return max_nan(l, r); });
+    case BinaryKind::kPRelu:
+      return combine(count, a, a_stride, b, b_stride, y,
+                     [](Vec l, Vec r) { return select(less(l, zero()), mul(l, r), l); });
   }
 }
 
