@@ -60,7 +60,8 @@ Opsets Translator::read_opsets(const google::protobuf::RepeatedPtrField<pb::Oper
   for (const auto& import : imports) opsets[plain_domain(import.domain())] = import.version();
   const auto standard = opsets.find("");
   if (standard != opsets.end() && (standard->second < kOldestOpset || standard->second > kNewestOpset)) {
-    throw Invalid(text(owner, ": expected opset ", kOldestOpset, " to ", kNewestOpset, ", found ", standard->second,
+    throw Failure(TN_VERSION,
+                  text(owner, ": expected opset ", kOldestOpset, " to ", kNewestOpset, ", found ", standard->second,
                        standard->second > kNewestOpset ? "; export the model for an older opset"
                                                        : "; convert the model to a newer opset"));
   }

@@ -157,7 +157,8 @@ class Runner {
       if (options_.list) reasons += "\n    as " + std::string(kOutcomes[mode]) + ": " + last.message();
     }
     const bool declined =
-        last.code() == Code::kNotFound && last.message().find("cannot be imported") != std::string::npos;
+        last.code() == Code::kVersion ||  // of the opset
+        (last.code() == Code::kNotFound && last.message().find("cannot be imported") != std::string::npos);
     return {declined ? Outcome::kDeclined : Outcome::kFailed, last.message() + (declined ? "" : reasons)};
   }
 
