@@ -15,6 +15,7 @@ enum class CompareKind {
   kEqual,      // a == b
   kLess,       // a < b
   kLessEqual,  // a <= b
+  kUnordered,  // a or b is NaN
   kAnd,        // bool only
   kOr,         // bool only
   kXor,        // bool only

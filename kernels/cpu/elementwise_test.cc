@@ -67,6 +67,7 @@ void check_compare() {
   check<T, uint8_t>(run(CompareKind::kEqual), [](T p, T q) { return p == q; });
   check<T, uint8_t>(run(CompareKind::kLess), [](T p, T q) { return p < q; });
   check<T, uint8_t>(run(CompareKind::kLessEqual), [](T p, T q) { return p <= q; });
+  check<T, uint8_t>(run(CompareKind::kUnordered), [](T, T) { return false; });
 }
 
 TEST(Elementwise, Compare) {
@@ -89,6 +90,11 @@ TEST(Elementwise, NanComparesFalse) {
       compare(kind, ElementType::kF32, shape, a, b, y, {}, isa);
       EXPECT_EQ(y[0] + y[1] + y[2], 0);
     }
+    const float c[] = {NAN, 1, 0};
+    uint8_t y[] = {9, 9, 9};
+    compare(CompareKind::kUnordered, ElementType::kF32, shape, c, c, y, {}, isa);
+    EXPECT_EQ(y[0], 1);
+    EXPECT_EQ(y[1] + y[2], 0);
   }
 }
 

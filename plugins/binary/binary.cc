@@ -1,10 +1,12 @@
-// tenon.add/1, tenon.sub/1, tenon.mul/1, tenon.div/1: arithmetic with numpy's broadcasting.
+// tenon.add/1, sub, mul, div, min, max and prelu: arithmetic with numpy's broadcasting.
+#include "plugins/binary/binary.h"
+
 #include <memory>
 #include <string>
 #include <tenon/sdk/plugin.hpp>
 #include <type_traits>
 
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/elementwise.h"
 #include "plugins/common/layout.h"
 #include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
@@ -15,7 +17,7 @@ namespace {
 struct BinaryOp {
   const char* name;
   cpu::BinaryKind kind;
-  int32_t primitive;
+  int32_t primitive;  // 0: none is enough
   bool commutative;
   const char* doc;
 };
@@ -26,6 +28,12 @@ constexpr BinaryOp kBinaryOps[] = {
     {"mul", cpu::BinaryKind::kMul, TN_EX_MUL, true, "Product with numpy's broadcasting. y = a * b; integers wrap"},
     {"div", cpu::BinaryKind::kDiv, TN_EX_DIV, false,
      "Quotient with numpy's broadcasting. y = a / b; integers are truncated, and dividing them by 0 is an error"},
+    {"min", cpu::BinaryKind::kMin, TN_EX_MIN, true,
+     "The smaller of two with numpy's broadcasting. NaN if either is NaN"},
+    {"max", cpu::BinaryKind::kMax, TN_EX_MAX, true,
+     "The larger of two with numpy's broadcasting. NaN if either is NaN"},
+    {"prelu", cpu::BinaryKind::kPRelu, 0, false,
+     "Relu with a learned slope below zero. y = a < 0 ? a * b : a; b broadcasts to a (He et al. 2015)"},
 };
 
 template <class T>
@@ -42,13 +50,20 @@ T evaluate(cpu::BinaryKind kind, T a, T b) {
         return static_cast<T>(x - y);
       case cpu::BinaryKind::kMul:
         return static_cast<T>(x * y);
-      default:
+      case cpu::BinaryKind::kMin:
+        return b < a ? b : a;
+      case cpu::BinaryKind::kMax:
+        return b > a ? b : a;
+      case cpu::BinaryKind::kPRelu:
+        return a < 0 ? static_cast<T>(x * y) : a;
+      case cpu::BinaryKind::kDiv:
         if (b == 0) throw Invalid("division of an integer by 0");
         if constexpr (std::is_signed_v<T>) {
           if (b == -1) return static_cast<T>(U{0} - x);
         }
         return static_cast<T>(a / b);
     }
+    return a;
   } else {
     switch (kind) {
       case cpu::BinaryKind::kAdd:
@@ -57,9 +72,16 @@ T evaluate(cpu::BinaryKind kind, T a, T b) {
         return a - b;
       case cpu::BinaryKind::kMul:
         return a * b;
-      default:
+      case cpu::BinaryKind::kDiv:
         return a / b;
+      case cpu::BinaryKind::kMin:
+        return b < a || b != b ? b : a;
+      case cpu::BinaryKind::kMax:
+        return b > a || b != b ? b : a;
+      case cpu::BinaryKind::kPRelu:
+        return a < 0 ? a * b : a;
     }
+    return a;
   }
 }
 
@@ -83,14 +105,18 @@ class BinaryKernel final : public IPlugin {
  public:
   explicit BinaryKernel(const BinaryOp& op) : op_(op) {}
 
-  void configure(const Config& config) override { format_ = config.combo().output(0).format; }
+  void configure(const Config& config) override {
+    format_ = config.combo().output(0).format;
+    dtype_ = config.combo().output(0).dtype;
+  }
 
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
-    const Dims a = physical_dims(format_, inputs[0].dims);
-    const Dims b = physical_dims(format_, inputs[1].dims);
-    cpu::BroadcastShape shape;
-    if (!cpu::broadcast_shape(a.rank, a.d, b.rank, b.d, &shape)) {
-      throw Invalid(text("shapes ", to_text(a), " and ", to_text(b), " do not broadcast"));
+    const cpu::BroadcastShape shape = binary_shape(format_, inputs[0].dims, inputs[1].dims);
+    if (dtype_ != TN_F32) {
+      const auto type = dtype_ == TN_I32 ? cpu::ElementType::kI32 : cpu::ElementType::kI64;
+      cpu::integer_binary(op_.kind, type, shape, inputs[0].data, inputs[1].data, outputs[0].data, to_parallel(exec),
+                          cpu::detect_isa());
+      return;
     }
     float* y = static_cast<float*>(outputs[0].data);
     cpu::pointwise_binary(op_.kind, shape, static_cast<const float*>(inputs[0].data),
@@ -101,7 +127,10 @@ class BinaryKernel final : public IPlugin {
  private:
   const BinaryOp& op_;
   TnFormat format_ = row_format();
+  int32_t dtype_ = TN_F32;
 };
+
+}  // namespace
 
 // Which formats can hold both operands: in nhwc and blocked formats broadcasting needs equal ranks, and a filled-up
 // block of channels cannot be repeated.
@@ -116,6 +145,37 @@ void binary_tactics(const Site& site, const Combo& combo, Tactics& tactics) {
   tactics.add("");
 }
 
+cpu::BroadcastShape binary_shape(const TnFormat& format, const TnDims& a_dims, const TnDims& b_dims) {
+  const Dims a = physical_dims(format, a_dims);
+  const Dims b = physical_dims(format, b_dims);
+  cpu::BroadcastShape shape;
+  if (!cpu::broadcast_shape(a.rank, a.d, b.rank, b.d, &shape)) {
+    throw Invalid(text("shapes ", to_text(a), " and ", to_text(b), " do not broadcast"));
+  }
+  return shape;
+}
+
+namespace {
+
+void prelu_infer(const Infer& question) {
+  infer_broadcast(question);
+  const Dims a = question.input(0).dims();
+  const Dims b = question.input(1).dims();
+  if (broadcast_dims(a, b) != a)
+    throw Invalid(text("input b: expected a shape that broadcasts to ", to_text(a), ", found ", to_text(b)));
+}
+
+void emit_binary(const BinaryOp& op, ExprBuilder& e) {
+  if (!is_floating(e.dtype())) throw Declined("integers are not computed in expressions");
+  const int32_t a = e.input(0);
+  const int32_t b = e.input(1);
+  if (op.primitive != 0) {
+    e.binary(op.primitive, a, b);
+  } else {
+    e.select(e.less(e.constant(0.0), a), a, e.mul(a, b));  // prelu, in the canonical form of leaky relu
+  }
+}
+
 Definitions binary_definitions() {
   Definitions all;
   for (const BinaryOp& entry : kBinaryOps) {
@@ -128,20 +188,23 @@ Definitions binary_definitions() {
         .output("y", "the shape that both broadcast to")
         .elementwise()
         .reference([op](const Reference& call) { binary_reference(*op, call); })
-        .expression([op](ExprBuilder& e, const Attrs&) {
-          if (!is_floating(e.dtype())) throw Declined("integers are not computed in expressions");
-          const int32_t a = e.input(0);
-          e.binary(op->primitive, a, e.input(1));
-        })
+        .expression([op](ExprBuilder& e, const Attrs&) { emit_binary(*op, e); })
         .tolerance([](const Attrs&, int32_t dtype) { return pointwise_tolerance(dtype); });
     if (op->commutative) definition.commutative();
+    if (op->kind == cpu::BinaryKind::kPRelu) definition.infer(prelu_infer);
     Kernel kernel(base + "/1", base + ".vector.f32", [op] { return std::make_unique<BinaryKernel>(*op); });
     for (auto port : image_ports())
       kernel.combo({port(TN_F32), port(TN_F32)}, {port(TN_F32)}).may_alias(0, 0).may_alias(0, 1);
     kernel.deterministic().tactics(binary_tactics);
     all.add(definition);
     all.add(kernel);
+    if (op->kind == cpu::BinaryKind::kDiv) continue;  // it may fail, which threads cannot say
+    Kernel integers(base + "/1", base + ".vector.int", [op] { return std::make_unique<BinaryKernel>(*op); });
+    for (const int32_t dtype : {TN_I32, TN_I64}) integers.combo({row(dtype), row(dtype)}, {row(dtype)});
+    all.add(integers.deterministic());
   }
+  all.add(pow_definitions());
+  all.add(mod_definitions());
   return all;
 }
 

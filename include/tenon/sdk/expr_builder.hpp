@@ -18,8 +18,11 @@ class ExprBuilder {
   ExprBuilder(TnExprSink* sink, int num_inputs, const int32_t* dtypes)
       : sink_(sink),
         num_inputs_(num_inputs),
+        dtypes_(dtypes),
         dtype_(num_inputs > 0 && dtypes[0] != TN_F16 && dtypes[0] != TN_BF16 ? dtypes[0] : TN_F32) {}
   int num_inputs() const { return num_inputs_; }
+  /// False for an optional input that is not there.
+  bool has_input(int n) const { return n < num_inputs_ && dtypes_[n] != TN_DTYPE_NONE; }
   int32_t dtype() const { return dtype_; }
 
   int32_t input(uint32_t operand = 0) { return emit({TN_EX_INPUT, dtype_, -1, -1, -1, operand, 0.0}); }
@@ -49,6 +52,7 @@ class ExprBuilder {
  private:
   TnExprSink* sink_;
   int num_inputs_;
+  const int32_t* dtypes_;
   int32_t dtype_;
 };
 

@@ -31,8 +31,10 @@ void compare_as(CompareKind kind, int64_t count, const void* a_data, int64_t a_s
     combine(count, a, a_stride, b, b_stride, y, [](T p, T q) { return static_cast<uint8_t>(p == q); });
   } else if (kind == CompareKind::kLess) {
     combine(count, a, a_stride, b, b_stride, y, [](T p, T q) { return static_cast<uint8_t>(p < q); });
-  } else {
+  } else if (kind == CompareKind::kLessEqual) {
     combine(count, a, a_stride, b, b_stride, y, [](T p, T q) { return static_cast<uint8_t>(p <= q); });
+  } else {
+    combine(count, a, a_stride, b, b_stride, y, [](T p, T q) { return static_cast<uint8_t>(!(p <= q) && !(q <= p)); });
   }
 }
 
@@ -51,6 +53,8 @@ void compare_bools(CompareKind kind, int64_t count, const void* a_data, int64_t 
       return run([](bool p, bool q) { return p < q; });
     case CompareKind::kLessEqual:
       return run([](bool p, bool q) { return p <= q; });
+    case CompareKind::kUnordered:
+      return run([](bool, bool) { return false; });
     case CompareKind::kAnd:
       return run([](bool p, bool q) { return p && q; });
     case CompareKind::kOr:

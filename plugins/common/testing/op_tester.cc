@@ -370,7 +370,7 @@ void OpTester::run_kernel(const TnKernel& kernel, const std::vector<HostArray>& 
     }
     for (size_t n = 0; n < inputs_.size(); ++n) {
       const TnPort& port = spec.inputs[std::min(n, spec.inputs.size() - 1)];
-      const bool free = port.dtype == TN_DTYPE_NONE && (inputs_[n].constant || inputs_[n].dtype == TN_DTYPE_NONE);
+      const bool free = inputs_[n].dtype == TN_DTYPE_NONE || (port.dtype == TN_DTYPE_NONE && inputs_[n].constant);
       fits = fits && rank_fits(port, inputs_[n].dims) && (free || port.dtype == inputs_[n].dtype);
     }
     if (!fits) continue;
