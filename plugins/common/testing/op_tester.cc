@@ -161,49 +161,79 @@ OpTester& OpTester::absent() { return inputs_.emplace_back(), *this; }
 OpTester& OpTester::constant() { return inputs_.back().constant = true, *this; }
 OpTester& OpTester::epilogue(const Activation& activation) { return epilogue_ = activation, *this; }
 
-bool OpTester::infer(HostArray* output) {
+OpTester& OpTester::outputs(int count, int checked) {
+  num_outputs_ = count;
+  checked_ = checked;
+  return *this;
+}
+
+bool OpTester::infer(std::vector<HostArray>* outputs) {
   std::vector<TnTensor> tensors;
   for (const HostArray& array : inputs_) {
     tensors.push_back(array.tensor());
     if (!array.constant) tensors.back().data = nullptr;
   }
-  TnTensor result{};
+  std::vector<TnTensor> results(static_cast<size_t>(num_outputs_));
   TnAttrs* attrs = host_.make_attrs(*op_, attrs_);
-  TnInfer question = {TN_HEADER(TnInfer), static_cast<uint32_t>(tensors.size()), 1, 0, attrs, tensors.data(), &result};
+  TnInfer question = {TN_HEADER(TnInfer),
+                      static_cast<uint32_t>(tensors.size()),
+                      static_cast<uint32_t>(num_outputs_),
+                      0,
+                      attrs,
+                      tensors.data(),
+                      results.data()};
   const TnStatus status = op_->infer(host_.host(), op_, &question);
   host_.host()->attrs->destroy(attrs);
-  output->dtype = result.dtype;
-  output->dims = result.dims;
+  outputs->resize(results.size());
+  for (size_t n = 0; n < results.size(); ++n) {
+    (*outputs)[n].dtype = results[n].dtype;
+    (*outputs)[n].dims = results[n].dims;
+  }
   return status == TN_OK;
 }
 
-bool OpTester::evaluate(HostArray* output, const TnBox& box) {
-  std::vector<TnTensor> tensors;
+bool OpTester::evaluate(std::vector<HostArray> outputs, const TnBox& box, HostArray* checked) {
+  std::vector<TnTensor> tensors, results;
+  std::vector<TnBox> boxes;
   for (const HostArray& array : inputs_) tensors.push_back(array.tensor());
-  Dims asked = output->dims;
-  for (int axis = 0; axis < asked.rank; ++axis) asked[axis] = box.size[axis];
-  const int64_t elements = asked.elements();
-  output->bytes.assign(static_cast<size_t>(elements * dtype_size(output->dtype)), '\x7f');
-  const TnTensor result = output->tensor();
+  for (HostArray& array : outputs) {
+    const bool asked = &array == &outputs[static_cast<size_t>(checked_)];
+    boxes.push_back(asked ? box : whole(array.dims));
+    Dims extent = array.dims;
+    for (int axis = 0; axis < extent.rank; ++axis) extent[axis] = boxes.back().size[axis];
+    array.bytes.assign(static_cast<size_t>(extent.elements() * dtype_size(array.dtype)), '\x7f');
+    results.push_back(array.tensor());
+  }
   TnAttrs* attrs = host_.make_attrs(*op_, attrs_);
-  const TnReference call = {
-      TN_HEADER(TnReference), static_cast<uint32_t>(tensors.size()), 1, 0, attrs, tensors.data(), &result, &box};
+  const TnReference call = {TN_HEADER(TnReference),
+                            static_cast<uint32_t>(tensors.size()),
+                            static_cast<uint32_t>(results.size()),
+                            0,
+                            attrs,
+                            tensors.data(),
+                            results.data(),
+                            boxes.data()};
   const TnStatus status = op_->reference(host_.host(), op_, &call);
   host_.host()->attrs->destroy(attrs);
   EXPECT_EQ(status, TN_OK) << op_id_ << ": " << host_.take_failure();
+  *checked = outputs[static_cast<size_t>(checked_)];
   return status == TN_OK;
 }
 
-HostArray OpTester::reference() {
-  HostArray output;
-  const bool inferred = infer(&output);
+std::vector<HostArray> OpTester::references() {
+  std::vector<HostArray> outputs;
+  const bool inferred = infer(&outputs);
   EXPECT_TRUE(inferred) << op_id_ << ": " << host_.take_failure();
-  if (inferred) evaluate(&output, whole(output.dims));
-  return output;
+  HostArray& checked = outputs[static_cast<size_t>(checked_)];
+  if (inferred) evaluate(outputs, whole(checked.dims), &checked);
+  return outputs;
 }
 
+HostArray OpTester::reference() { return references()[static_cast<size_t>(checked_)]; }
+
 OpTester& OpTester::expect(const Dims& dims, const std::vector<double>& values, double tolerance) {
-  const HostArray output = reference();
+  const std::vector<HostArray> all = references();
+  const HostArray& output = all[static_cast<size_t>(checked_)];
   EXPECT_EQ(to_text(output.dims), to_text(dims)) << op_id_;
   const std::vector<double> found = as_double(output);
   if (found.size() != values.size()) {
@@ -222,8 +252,8 @@ OpTester& OpTester::expect(const Dims& dims, const std::vector<double>& values, 
       box.start[axis] = static_cast<int64_t>(engine() % static_cast<uint64_t>(dims[axis]));
       box.size[axis] = 1 + static_cast<int64_t>(engine() % static_cast<uint64_t>(dims[axis] - box.start[axis]));
     }
-    HostArray part = output;
-    evaluate(&part, box);
+    HostArray part;
+    evaluate(all, box, &part);
     const std::vector<double> some = as_double(part);
     for_each_in_box(dims, box, [&](const int64_t*, int64_t linear, int64_t packed) {
       EXPECT_TRUE(some[static_cast<size_t>(packed)] == found[static_cast<size_t>(linear)] ||
@@ -235,8 +265,8 @@ OpTester& OpTester::expect(const Dims& dims, const std::vector<double>& values, 
 }
 
 OpTester& OpTester::expect_invalid(const std::vector<std::string>& words) {
-  HostArray output;
-  EXPECT_FALSE(infer(&output)) << op_id_;
+  std::vector<HostArray> outputs;
+  EXPECT_FALSE(infer(&outputs)) << op_id_;
   TnStatus code = TN_OK;
   const std::string message = host_.take_failure(&code);
   EXPECT_EQ(code, TN_INVALID);
@@ -245,19 +275,20 @@ OpTester& OpTester::expect_invalid(const std::vector<std::string>& words) {
 }
 
 OpTester& OpTester::expect_kernels(const std::vector<std::string>& required) {
-  HostArray expected = reference();
+  std::vector<HostArray> outputs = references();
   if (epilogue_) {
+    HostArray& expected = outputs[static_cast<size_t>(checked_)];
     std::vector<float> values = expected.values<float>();
     for (float& value : values) value = static_cast<float>(apply_activation(*epilogue_, value));
     std::memcpy(expected.bytes.data(), values.data(), expected.bytes.size());
   }
   std::set<std::string> ran;
-  for (const TnKernel* kernel : host_.kernels(op_id_)) run_kernel(*kernel, expected, &ran);
+  for (const TnKernel* kernel : host_.kernels(op_id_)) run_kernel(*kernel, outputs, &ran);
   for (const std::string& name : required) EXPECT_TRUE(ran.count(name)) << name << " took no site: " << declined_[name];
   return *this;
 }
 
-void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std::set<std::string>* ran) {
+void OpTester::run_kernel(const TnKernel& kernel, const std::vector<HostArray>& outputs, std::set<std::string>* ran) {
   std::vector<TnDims> dims;
   std::vector<int32_t> dtypes;
   std::vector<TnTensor> constants;
@@ -269,13 +300,15 @@ void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std
     if (!array.constant) constants.back().data = nullptr;
     alignments.push_back(256);
   }
-  dims.push_back(expected.dims);
-  dtypes.push_back(expected.dtype);
-  alignments.push_back(256);
+  for (const HostArray& output : outputs) {
+    dims.push_back(output.dims);
+    dtypes.push_back(output.dtype);
+    alignments.push_back(256);
+  }
   const TnDevice device = {TN_HEADER(TnDevice), TN_CPU, 0, 3, "test", "cpu:test"};
   std::unique_ptr<ExprText> text;
   TnExpr expr{};
-  const TnExpr* epilogues[] = {nullptr};
+  std::vector<const TnExpr*> epilogues(outputs.size());
   if (epilogue_) {
     text = std::make_unique<ExprText>([&](ExprBuilder& e) { emit_activation(e, *epilogue_, e.input()); });
     expr = text->expr();
@@ -285,15 +318,15 @@ void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std
   TnSite site{};
   site.struct_size = TN_HEADER(TnSite);
   site.num_inputs = static_cast<uint32_t>(inputs_.size());
-  site.num_outputs = 1;
+  site.num_outputs = static_cast<uint32_t>(outputs.size());
   site.op_id = op_id_.c_str();
   site.attrs = attrs;
   site.min_dims = site.opt_dims = site.max_dims = dims.data();
   site.dtypes = dtypes.data();
   site.alignments = alignments.data();
   site.constants = constants.data();
-  site.epilogues = epilogue_ ? epilogues : nullptr;
-  site.used_outputs = 1;
+  site.epilogues = epilogue_ ? epilogues.data() : nullptr;
+  site.used_outputs = (uint64_t{1} << outputs.size()) - 1;
   site.device = &device;
 
   const TnHost* host = host_.host();
@@ -330,7 +363,11 @@ void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std
     const auto rank_fits = [](const TnPort& port, const Dims& shape) {
       return port.format.kind != TN_FORMAT_AXES || port.format.rank == shape.rank;
     };
-    bool fits = spec.outputs[0].dtype == expected.dtype && rank_fits(spec.outputs[0], expected.dims);
+    bool fits = true;
+    for (size_t n = 0; n < outputs.size(); ++n) {
+      const TnPort& port = spec.outputs[std::min(n, spec.outputs.size() - 1)];
+      fits = fits && port.dtype == outputs[n].dtype && rank_fits(port, outputs[n].dims);
+    }
     for (size_t n = 0; n < inputs_.size(); ++n) {
       const TnPort& port = spec.inputs[std::min(n, spec.inputs.size() - 1)];
       const bool free = port.dtype == TN_DTYPE_NONE && (inputs_[n].constant || inputs_[n].dtype == TN_DTYPE_NONE);
@@ -359,7 +396,7 @@ void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std
       }
       for (const auto& [params, workspace] : collected.tactics) {
         const TnTactic tactic = {TN_HEADER(TnTactic), 0, params.c_str(), nullptr, workspace};
-        run_tactic({&kernel, &site, &combo}, tactic, expected);
+        run_tactic({&kernel, &site, &combo}, tactic, outputs);
         tactics_run_.insert(sdk::text(kernel.name, " ", params));
         ran->insert(kernel.name);
       }
@@ -369,13 +406,14 @@ void OpTester::run_kernel(const TnKernel& kernel, const HostArray& expected, std
   host->attrs->destroy(attrs);
 }
 
-void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const HostArray& expected) {
+void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const std::vector<HostArray>& all_outputs) {
+  const HostArray& expected = all_outputs[static_cast<size_t>(checked_)];
   const TnHost* host = host_.host();
   const TnKernel& kernel = *job.kernel;
   const Combo combo(job.combo);
   const std::string where =
       sdk::text(kernel.name, " \"", tactic.params, "\" ", to_text(expected.dims), " output format ",
-                int{combo.output(0).format.kind}, "/", channel_block(combo.output(0).format));
+                int{combo.output(checked_).format.kind}, "/", channel_block(combo.output(checked_).format));
   const TnConfig config = {TN_HEADER(TnConfig), kernel.revision, job.site, job.combo, &tactic};
   TnInst* inst = nullptr;
   if (kernel.configure(host, &kernel, &config, &inst) != TN_OK) {
@@ -416,7 +454,7 @@ void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const HostArra
   EXPECT_EQ(kernel.initialize(host, inst, &init), TN_OK) << where << host_.take_failure();
   EXPECT_TRUE(persistent.canary_intact()) << where;
 
-  const TnFormat out_format = combo.output(0).format;
+  const TnFormat out_format = combo.output(checked_).format;
   const uint64_t out_bytes = physical_bytes(expected, out_format);
   const auto enqueue = [&](int threads, void* out) {
     const TnParallel parallel = {TN_HEADER(TnParallel), threads, &threads, run_threads};
@@ -426,8 +464,15 @@ void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const HostArra
     exec.parallel = &parallel;
     exec.workspace = workspace.get();
     exec.workspace_size = sizes.workspace;
-    const TnTensor output = formatted(expected, out_format, out);
-    EXPECT_EQ(kernel.enqueue(host, inst, &exec, inputs.data(), &output), TN_OK) << where << host_.take_failure();
+    std::vector<std::unique_ptr<Buffer>> unchecked;
+    std::vector<TnTensor> outputs;
+    for (size_t n = 0; n < all_outputs.size(); ++n) {
+      const HostArray& array = all_outputs[n];
+      const TnFormat format = combo.output(static_cast<int>(n)).format;
+      if (&array != &expected) unchecked.push_back(std::make_unique<Buffer>(physical_bytes(array, format)));
+      outputs.push_back(formatted(array, format, &array == &expected ? out : unchecked.back()->get()));
+    }
+    EXPECT_EQ(kernel.enqueue(host, inst, &exec, inputs.data(), outputs.data()), TN_OK) << where << host_.take_failure();
     EXPECT_TRUE(workspace.canary_intact()) << where;
   };
   const Buffer first(out_bytes, 0xFF), second(out_bytes, 0xFF);
@@ -480,6 +525,7 @@ void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const HostArra
   check(second.get(), " (3 threads)");
   for (uint32_t n = 0; n < job.combo->num_aliases; ++n) {
     const uint32_t input = job.combo->aliases[n].input;
+    if (job.combo->aliases[n].output != static_cast<uint32_t>(checked_)) continue;
     if (physical_bytes(inputs_[input], combo.input(static_cast<int>(input)).format) != out_bytes) continue;
     const Buffer kept(out_bytes);
     if (out_bytes > 0) std::memcpy(kept.get(), inputs[input].data, out_bytes);

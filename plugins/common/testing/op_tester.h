@@ -56,6 +56,8 @@ class OpTester {
   OpTester& absent();
   // The input before is constant.
   OpTester& constant();
+  // The op has `count` outputs, of which `checked` is the one that the functions below compare. Default: 1 and 0.
+  OpTester& outputs(int count, int checked);
   // Kernels are asked to apply it themselves; those that do not are left out.
   OpTester& epilogue(const Activation& activation);
 
@@ -75,16 +77,19 @@ class OpTester {
 
  private:
   struct Job;
-  bool infer(HostArray* output);
-  bool evaluate(HostArray* output, const TnBox& box);
-  void run_kernel(const TnKernel& kernel, const HostArray& expected, std::set<std::string>* ran);
-  void run_tactic(const Job& job, const TnTactic& tactic, const HostArray& expected);
+  bool infer(std::vector<HostArray>* outputs);
+  bool evaluate(std::vector<HostArray> outputs, const TnBox& box, HostArray* checked);
+  std::vector<HostArray> references();
+  void run_kernel(const TnKernel& kernel, const std::vector<HostArray>& outputs, std::set<std::string>* ran);
+  void run_tactic(const Job& job, const TnTactic& tactic, const std::vector<HostArray>& outputs);
 
   TestHost& host_;
   std::string op_id_;
   const TnOp* op_;
   AttrMap attrs_;
   std::vector<HostArray> inputs_;
+  int num_outputs_ = 1;
+  int checked_ = 0;
   std::optional<Activation> epilogue_;
   std::set<std::string> tactics_run_;
   std::map<std::string, std::string> declined_;  // the last reason of each kernel
