@@ -1,4 +1,4 @@
-// Constants, shapes, and what only moves or repeats whole tensors.
+// Constants, shapes, and what moves, repeats or borders whole tensors.
 #include <algorithm>
 #include <numeric>
 
@@ -213,6 +213,103 @@ void split(OnnxNode& node) {
   }
 }
 
+void pad(OnnxNode& node) {
+  const bool in_attrs = node.since() < 11;
+  const std::optional<Integers> pads = integers(node, "pads", 1, 11);
+  if (!pads) throw Invalid("the pads are required but absent");
+  TnValueId value = in_attrs ? node.scalar(node.dtype(0), node.f64("value", 0.0)) : node.optional_input(2);
+  const TnValueId axes = in_attrs ? TN_NO_ID : node.optional_input(3);
+  if (std::all_of(pads->begin(), pads->end(), [](int64_t pad) { return pad == 0; }) && axes == TN_NO_ID &&
+      pads->size() == 2 * static_cast<size_t>(node.rank(0))) {
+    return node.output(0, node.input(0));
+  }
+  node.output(0, node.add("tenon.pad/1", node.attrs().str("mode", node.str("mode", "constant")),
+                          {node.input(0), node.constant(*pads), value, axes}));
+}
+
+/// A crop where an axis is too long and zeros where it is too short, half of them on each side.
+void center_crop_pad(OnnxNode& node) {
+  const Dims dims = node.dims(0);
+  Integers axes(static_cast<size_t>(dims.rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  axes = node.i64s("axes", axes);
+  const Integers sizes = *node.known_i64s(1);
+  if (sizes.size() != axes.size()) {
+    throw Invalid(text("shape: expected ", axes.size(), " sizes, one for each axis, found ", sizes.size()));
+  }
+  axis_flags(axes, dims.rank);
+  const auto rank = static_cast<size_t>(dims.rank);
+  Integers pads(2 * rank, 0);
+  for (size_t n = 0; n < axes.size(); ++n) {
+    const auto axis = static_cast<size_t>(normalize_axis(axes[n], dims.rank, "axes"));
+    const int64_t size = dims[static_cast<int>(axis)], wanted = sizes[n];
+    if (wanted < 0) throw Invalid(text("shape: expected sizes of at least 0, found ", wanted));
+    // Half of what is missing, rounded down on both ways: an odd one more is added behind and cut behind.
+    const int64_t before = wanted >= size ? (wanted - size) / 2 : -((size - wanted) / 2);
+    pads[axis] = before;
+    pads[axis + rank] = wanted - size - before;
+  }
+  node.output(0, node.add("tenon.pad/1", {node.input(0), node.constant(pads)}));
+}
+
+/// Dims [N,C,H,W] of an image and the block size; Invalid unless `divided` axes are multiples of `by`.
+int64_t block_size(OnnxNode& node, bool of_depth) {
+  const Dims dims = node.dims(0);
+  const int64_t block = node.i64("blocksize");
+  if (dims.rank != 4) throw Invalid(text("input 0: expected rank 4, found ", to_text(dims)));
+  if (block < 1 || block > INT32_MAX) throw Invalid(text("attribute blocksize: expected 1 or more, found ", block));
+  const bool fits = of_depth ? dims[1] % (block * block) == 0 : dims[2] % block == 0 && dims[3] % block == 0;
+  if (!fits) throw Invalid(text("attribute blocksize: ", block, " does not divide ", to_text(dims)));
+  return block;
+}
+
+TnValueId to_shape(OnnxNode& node, TnValueId value, std::initializer_list<int64_t> dims) {
+  return to_dims(node, value, Dims(dims));
+}
+
+void depth_to_space(OnnxNode& node) {
+  const int64_t b = block_size(node, true);
+  const Dims d = node.dims(0);
+  const int64_t c = d[1] / (b * b);
+  const std::string mode = node.str("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") throw Invalid(text("attribute mode: expected DCR or CRD, found ", mode));
+  const TnValueId moved =
+      mode == "DCR" ? node.transpose(to_shape(node, node.input(0), {d[0], b, b, c, d[2], d[3]}), {0, 3, 4, 1, 5, 2})
+                    : node.transpose(to_shape(node, node.input(0), {d[0], c, b, b, d[2], d[3]}), {0, 1, 4, 2, 5, 3});
+  node.output(0, to_shape(node, moved, {d[0], c, d[2] * b, d[3] * b}));
+}
+
+void space_to_depth(OnnxNode& node) {
+  const int64_t b = block_size(node, false);
+  const Dims d = node.dims(0);
+  const TnValueId blocks = to_shape(node, node.input(0), {d[0], d[1], d[2] / b, b, d[3] / b, b});
+  node.output(0, to_shape(node, node.transpose(blocks, {0, 3, 5, 1, 2, 4}), {d[0], d[1] * b * b, d[2] / b, d[3] / b}));
+}
+
+void trilu(OnnxNode& node) {
+  node.output(0, node.add("tenon.trilu/1", node.attrs().i64("upper", node.flag("upper", true) ? 1 : 0),
+                          {node.input(0), node.optional_input(1)}));
+}
+
+// --- made from numbers ---
+
+/// The dtype in which references compute what ends up as `dtype`.
+int32_t computed_as(int32_t dtype) { return dtype == TN_F16 || dtype == TN_BF16 ? TN_F32 : dtype; }
+
+void range(OnnxNode& node) {
+  const int32_t dtype = node.dtype(0);
+  std::vector<TnValueId> numbers;
+  for (int n = 0; n < 3; ++n) numbers.push_back(node.cast(node.input(n), computed_as(node.dtype(n))));
+  node.output(0, node.cast(node.add("tenon.range/1", numbers), dtype));
+}
+
+void eye_like(OnnxNode& node) {
+  const auto dtype = static_cast<int32_t>(node.i64("dtype", node.dtype(0)));
+  const TnValueId eye = node.add(
+      "tenon.eye_like/1", node.attrs().i64("k", node.i64("k", 0)).dtype("dtype", computed_as(dtype)), {node.input(0)});
+  node.output(0, node.cast(eye, dtype));
+}
+
 const Rule kRules[] = {
     {"Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, constant},
     {"ConstantOfShape", {9, 20, 21, 23, 24, 25}, constant_of_shape},
@@ -229,6 +326,13 @@ const Rule kRules[] = {
     {"Transpose", {1, 13, 21, 23, 24, 25}, transpose},
     {"Gather", {1, 11, 13}, gather},
     {"Split", {2, 11, 13, 18}, split},
+    {"Pad", {2, 11, 13, 18, 19, 21, 23, 24, 25}, pad},
+    {"CenterCropPad", {18}, center_crop_pad},
+    {"DepthToSpace", {1, 11, 13}, depth_to_space},
+    {"SpaceToDepth", {1, 13}, space_to_depth},
+    {"Trilu", {14}, trilu},
+    {"Range", {11, 27}, range},
+    {"EyeLike", {9, 22}, eye_like},
 };
 
 }  // namespace
