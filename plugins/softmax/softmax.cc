@@ -1,9 +1,11 @@
-// tenon.softmax/1 and Tenon's own kernel for it.
+// tenon.softmax/1, tenon.log_softmax/1 and Tenon's own kernels for them.
 #include "kernels/cpu/softmax.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <string>
 #include <tenon/sdk/plugin.hpp>
 
 #include "plugins/common/parallel.h"
@@ -19,7 +21,7 @@ void softmax_infer(const Infer& question) {
   question.output(0, x.dtype(), x.dims());
 }
 
-void softmax_reference(const Reference& call) {
+void softmax_reference(bool logarithm, const Reference& call) {
   const Dims dims = call.input(0).dims();
   const int axis = normalize_axis(call.attrs().i64("axis"), dims.rank);
   const int64_t inner = dims.product(axis + 1, dims.rank);
@@ -40,44 +42,55 @@ void softmax_reference(const Reference& call) {
         sum = 0.0;
         for (int64_t n = 0; n < length; ++n) sum += std::exp(static_cast<double>(x[first + n * inner]) - largest);
       }
-      return static_cast<T>(std::exp(static_cast<double>(x[linear]) - largest) / sum);
+      const double shifted = static_cast<double>(x[linear]) - largest;
+      return static_cast<T>(logarithm ? shifted - std::log(sum) : std::exp(shifted) / sum);
     });
   });
 }
 
 class SoftmaxKernel final : public IPlugin {
  public:
+  explicit SoftmaxKernel(cpu::SoftmaxKind kind) : kind_(kind) {}
   void configure(const Config& config) override {
     const Site site = config.site();
     axis_ = normalize_axis(site.attrs().i64("axis"), site.dims(0).rank);
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     const Dims dims = inputs[0].dims;
-    cpu::softmax(cpu::SoftmaxKind::kSoftmax, dims.product(0, axis_), dims[axis_], dims.product(axis_ + 1, dims.rank),
+    cpu::softmax(kind_, dims.product(0, axis_), dims[axis_], dims.product(axis_ + 1, dims.rank),
                  static_cast<const float*>(inputs[0].data), static_cast<float*>(outputs[0].data), to_parallel(exec),
                  cpu::detect_isa());
   }
 
  private:
+  cpu::SoftmaxKind kind_;
   int axis_ = 0;
 };
+
+Definitions softmax_definitions() {
+  Definitions all;
+  for (const bool logarithm : {false, true}) {
+    const std::string name = logarithm ? "tenon.log_softmax" : "tenon.softmax";
+    all.add(op(name + "/1")
+                .doc(logarithm ? "Logarithm of softmax along one axis. y = x - max(x) - log(sum(exp(x - max(x))))"
+                               : "Normalised exponentials along one axis. y = exp(x - max(x)) / sum(exp(x - max(x)))")
+                .attr_i64("axis", "the axis that the sum runs along; negative: counted from the end")
+                .default_value("-1")
+                .input("x", "rank of at least 1, floating")
+                .output("y", "as x")
+                .infer(softmax_infer)
+                .reference([logarithm](const Reference& call) { softmax_reference(logarithm, call); })
+                .tolerance([](const Attrs&, int32_t dtype) { return pointwise_tolerance(dtype); }));
+    const cpu::SoftmaxKind kind = logarithm ? cpu::SoftmaxKind::kLogSoftmax : cpu::SoftmaxKind::kSoftmax;
+    all.add(kernel(name + "/1", name + ".vector.f32", [kind] { return std::make_unique<SoftmaxKernel>(kind); })
+                .combo({f32_row()}, {f32_row()})
+                .may_alias(0, 0)
+                .deterministic());
+  }
+  return all;
+}
 
 }  // namespace
 }  // namespace tenon::plugins
 
-TENON_PLUGIN("tenon.softmax", "1", "Apache-2.0",
-             tenon::op("tenon.softmax/1")
-                 .doc("Normalised exponentials along one axis. y = exp(x - max(x)) / sum(exp(x - max(x)))")
-                 .attr_i64("axis", "the axis that sums to 1; negative: counted from the end")
-                 .default_value("-1")
-                 .input("x", "rank of at least 1, floating")
-                 .output("y", "as x")
-                 .infer(tenon::plugins::softmax_infer)
-                 .reference(tenon::plugins::softmax_reference)
-                 .tolerance([](const tenon::Attrs&, int32_t dtype) {
-                   return tenon::plugins::pointwise_tolerance(dtype);
-                 }),
-             tenon::kernel<tenon::plugins::SoftmaxKernel>("tenon.softmax/1", "tenon.softmax.vector.f32")
-                 .combo({tenon::f32_row()}, {tenon::f32_row()})
-                 .may_alias(0, 0)
-                 .deterministic())
+TENON_PLUGIN("tenon.softmax", "1", "Apache-2.0", tenon::plugins::softmax_definitions())

@@ -61,6 +61,20 @@ TEST_F(SoftmaxTest, KernelsAgree) {
   }
 }
 
+TEST_F(SoftmaxTest, LogSoftmax) {
+  const auto log_softmax = [&](int64_t axis) {
+    OpTester tester(host_, "tenon.log_softmax/1");
+    tester.attr("axis", axis);
+    return tester;
+  };
+  const std::vector<std::string> kernel = {"tenon.log_softmax.vector.f32"};
+  const double shift = std::log(1 + std::exp(1.0) + std::exp(2.0));
+  log_softmax(0).input({3}, {0, 1, 2}).expect({3}, {-shift, 1 - shift, 2 - shift}).expect_kernels(kernel);
+  log_softmax(-1).input({2}, {1000, 1000}).expect({2}, {-std::log(2.0), -std::log(2.0)}).expect_kernels(kernel);
+  log_softmax(-1).input({2}, {0, 200}).expect({2}, {-200, 0}).expect_kernels(kernel);
+  for (int64_t axis = 0; axis < 3; ++axis) log_softmax(axis).random_input({3, 35, 17}, 4.0).expect_kernels(kernel);
+}
+
 TEST_F(SoftmaxTest, BadAxis) {
   softmax(2).random_input({2, 3}).expect_invalid({"axis", "-2 to 1", "2"});
   softmax(INT64_MIN).random_input({2, 3}).expect_invalid({"axis", "-2 to 1"});

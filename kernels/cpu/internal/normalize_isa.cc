@@ -1,0 +1,99 @@
+// normalize for one instruction set.
+#include "kernels/cpu/internal/normalize_isa.h"
+
+#include "kernels/cpu/internal/math.h"
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+constexpr int kChains = 4;
+// Elements whose sum is kept apart before it joins the total, so that rounding errors do not grow with the length.
+constexpr int64_t kSumBlock = 8 * 1024;
+
+// The sum of x - mean, or of its squares.
+template <bool kSquares>
+float sum_of(int64_t length, const float* x, float mean) {
+  const Vec shift = broadcast(mean);
+  double total = 0;
+  for (int64_t begin = 0; begin < length; begin += kSumBlock) {
+    const int64_t end = min_of(length, begin + kSumBlock);
+    Vec sums[kChains];
+    for (Vec& sum : sums) sum = zero();
+    int64_t i = begin;
+    for (; i + kChains * kWidth <= end; i += kChains * kWidth) {
+      for (int c = 0; c < kChains; ++c) {
+        const Vec v = sub(load(x + i + c * kWidth), shift);
+        sums[c] = kSquares ? fma(v, v, sums[c]) : add(sums[c], v);
+      }
+    }
+    for (; i + kWidth <= end; i += kWidth) {
+      const Vec v = sub(load(x + i), shift);
+      sums[0] = kSquares ? fma(v, v, sums[0]) : add(sums[0], v);
+    }
+    float lanes[kWidth];
+    store(lanes, add(add(sums[0], sums[1]), add(sums[2], sums[3])));
+    float sum = 0;
+    for (int lane = 0; lane < kWidth; ++lane) sum += lanes[lane];
+    for (; i < end; ++i) sum += kSquares ? (x[i] - mean) * (x[i] - mean) : x[i] - mean;
+    total += static_cast<double>(sum);
+  }
+  return static_cast<float>(total / static_cast<double>(length));
+}
+
+Moments moments(NormKind kind, int64_t length, float epsilon, const float* input) {
+  const float mean = kind == NormKind::kRms ? 0.0f : sum_of<false>(length, input, 0.0f);
+  const float variance = sum_of<true>(length, input, mean);
+  return {mean, 1.0f / __builtin_sqrtf(variance + epsilon)};
+}
+
+void row(const Moments& moments, int64_t length, const float* input, const float* scale, const float* bias,
+         float* output) {
+  const Vec mean = broadcast(moments.mean);
+  const Vec inverse = broadcast(moments.inverse);
+  for (int64_t i = 0; i < length; i += kWidth) {
+    const int64_t valid = length - i;
+    Vec y = mul(sub(load_first(input + i, valid), mean), inverse);
+    if (scale != nullptr) y = mul(y, load_first(scale + i, valid));
+    if (bias != nullptr) y = add(y, load_first(bias + i, valid));
+    store_first(output + i, y, valid);
+  }
+}
+
+void channel(const Moments& moments, int64_t length, const float* input, float scale, float bias, float* output) {
+  const Vec mean = broadcast(moments.mean);
+  const Vec factor = broadcast(moments.inverse * scale);
+  const Vec offset = broadcast(bias);
+  for (int64_t i = 0; i < length; i += kWidth) {
+    const int64_t valid = length - i;
+    store_first(output + i, fma(sub(load_first(input + i, valid), mean), factor, offset), valid);
+  }
+}
+
+void lrn(const LrnParams& params, int64_t channels, int64_t inner, int64_t columns, const float* input, float* output) {
+  const int64_t before = min_of((params.size - 1) / 2, channels);
+  const int64_t after = min_of(params.size / 2, channels);
+  const Vec alpha = broadcast(params.alpha / static_cast<float>(params.size));
+  const Vec bias = broadcast(params.bias);
+  const Vec power = broadcast(-params.beta);
+  for (int64_t c = 0; c < channels; ++c) {
+    const int64_t first = max_of(0, c - before);
+    const int64_t last = min_of(channels - 1, c + after);
+    for (int64_t column = 0; column < columns; column += kWidth) {
+      const int64_t valid = columns - column;
+      Vec sum = zero();
+      for (int64_t i = first; i <= last; ++i) {
+        const Vec x = load_first(input + i * inner + column, valid);
+        sum = fma(x, x, sum);
+      }
+      const Vec divisor = fma(alpha, sum, bias);
+      const Vec x = load_first(input + c * inner + column, valid);
+      store_first(output + c * inner + column, mul(x, exp(mul(power, log(divisor)))), valid);
+    }
+  }
+}
+
+}  // namespace
+
+const NormalizeTable kNormalizeTable = {moments, row, channel, lrn};
+
+}  // namespace tenon::cpu::TENON_CPU_ISA
