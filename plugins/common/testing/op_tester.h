@@ -50,6 +50,12 @@ class OpTester {
     inputs_.push_back(array);
     return *this;
   }
+  // bool, which has no std::vector of bytes.
+  OpTester& bools(const Dims& dims, const std::vector<uint8_t>& values) {
+    input(dims, values);
+    inputs_.back().dtype = TN_BOOL;
+    return *this;
+  }
   // Normal numbers, the same for the same number of earlier inputs.
   OpTester& random_input(const Dims& dims, double scale = 1.0);
   // An absent optional input.
