@@ -42,11 +42,11 @@ void resize_infer(const Infer& question) {
   question.output(0, x.dtype(), dims);
 }
 
-// Integers: cut off towards zero, as the standard's cast does; rounding errors below a whole number do not count.
+// Integers are rounded to the nearest, halves to even, as the standard's saturating cast does.
 template <class T>
 T to_element(double value) {
   if constexpr (std::is_integral_v<T>) {
-    value = std::trunc(value + std::copysign(1e-6, value));
+    value = std::nearbyint(value);
     if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
     if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
   }

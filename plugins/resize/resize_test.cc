@@ -166,14 +166,14 @@ TEST_F(ResizeTest, PolicyAndAxes) {
   EXPECT_EQ(to_text(policy("stretch")), "[1,4,7,8]");
 }
 
-TEST_F(ResizeTest, IntegersAreCutOff) {
+TEST_F(ResizeTest, IntegersAreRounded) {
   resize("linear", "align_corners")
       .input<uint8_t>({2}, {250, 255})
       .absent()
       .absent()
       .input<int64_t>({1}, {4})
       .constant()
-      .expect({4}, {250, 251, 253, 255});
+      .expect({4}, {250, 252, 253, 255});
   // Weights such as 1/3 and 2/3 must not turn 5 into 4.
   resize("linear", "align_corners")
       .input<int8_t>({3}, {5, 5, 5})
