@@ -192,6 +192,7 @@ Definitions binary_definitions() {
         .tolerance([](const Attrs&, int32_t dtype) { return pointwise_tolerance(dtype); });
     if (op->commutative) definition.commutative();
     if (op->kind == cpu::BinaryKind::kPRelu) definition.infer(prelu_infer);
+    if (op->kind == cpu::BinaryKind::kDiv) definition.generate(generate_divisors);
     Kernel kernel(base + "/1", base + ".vector.f32", [op] { return std::make_unique<BinaryKernel>(*op); });
     for (auto port : image_ports())
       kernel.combo({port(TN_F32), port(TN_F32)}, {port(TN_F32)}).may_alias(0, 0).may_alias(0, 1);

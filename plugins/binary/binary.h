@@ -3,6 +3,7 @@
 #define TENON_PLUGINS_BINARY_BINARY_H_
 
 #include <tenon/sdk/definition.hpp>
+#include <tenon/sdk/questions.hpp>
 #include <tenon/sdk/site.hpp>
 #include <tenon/sdk/tensor.hpp>
 
@@ -15,6 +16,9 @@ cpu::BroadcastShape binary_shape(const TnFormat& format, const TnDims& a_dims, c
 
 // One tactic; Declined for formats that cannot hold both operands.
 void binary_tactics(const Site& site, const Combo& combo, Tactics& tactics);
+
+// Generated integers that divide are not 0, where the result is an error.
+void generate_divisors(const Generate& question);
 
 Definitions pow_definitions();
 Definitions mod_definitions();

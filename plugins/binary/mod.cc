@@ -45,6 +45,17 @@ void mod_reference(const Reference& call) {
 
 }  // namespace
 
+void generate_divisors(const Generate& question) {
+  if (question.num_inputs < 2 || question.inputs[1].data == nullptr || is_floating(question.inputs[1].dtype)) return;
+  visit_number(question.inputs[1].dtype, [&](auto zero) {
+    auto* divisors = static_cast<decltype(zero)*>(question.inputs[1].data);
+    const int64_t count = Dims(question.inputs[1].dims).elements();
+    for (int64_t n = 0; n < count; ++n) {
+      if (divisors[n] == zero) divisors[n] = 1;
+    }
+  });
+}
+
 Definitions mod_definitions() {
   return {op("tenon.mod/1")
               .doc("Remainder of a division with numpy's broadcasting. y = a - n * b, where n is a / b truncated, or "
@@ -57,6 +68,7 @@ Definitions mod_definitions() {
               .output("y", "the shape that both broadcast to")
               .elementwise()
               .reference(mod_reference)
+              .generate(generate_divisors)
               .expression([](ExprBuilder& e, const Attrs& attrs) {
                 if (!is_floating(e.dtype())) throw Declined("integers are not computed in expressions");
                 if (sign_of_divisor(attrs)) throw Declined("expressions have C's fmod only");
