@@ -61,7 +61,7 @@ std::optional<double> scalar(const HostTensor& tensor) {
       return first<std::int64_t>(tensor);
     case TN_F16:
     case TN_BF16:
-      widen_to_f32(tensor.dtype(), tensor.data(), &value, 1);
+      widen(tensor.dtype(), tensor.data(), &value, 1);
       return value;
     default:
       return std::nullopt;

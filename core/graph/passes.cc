@@ -27,29 +27,6 @@ std::vector<std::shared_ptr<const HostTensor>> known_inputs(const Graph& graph, 
   return inputs;
 }
 
-bool is_small_float(std::int32_t dtype) { return dtype == TN_F16 || dtype == TN_BF16; }
-
-/// What the reference sees for a dtype: f16 and bf16 arrive as f32.
-Result<std::int32_t> reference_dtype(std::int32_t dtype) {
-  if (is_small_float(dtype)) return std::int32_t{TN_F32};
-  switch (dtype) {
-    case TN_F32:
-    case TN_F64:
-    case TN_BOOL:
-    case TN_U8:
-    case TN_I8:
-    case TN_U16:
-    case TN_I16:
-    case TN_U32:
-    case TN_I32:
-    case TN_U64:
-    case TN_I64:
-      return dtype;
-    default:
-      return Status(Code::kDeclined, fmt::format("references are not evaluated on {}", dtype_name(dtype)));
-  }
-}
-
 /// A tensor that the reference reads or writes, with the memory behind it.
 struct Operand {
   TnTensor tensor{};
@@ -57,7 +34,10 @@ struct Operand {
 };
 
 Result<Operand> make_operand(std::int32_t dtype, const TnDims& dims) {
-  TENON_ASSIGN(const std::int32_t as, reference_dtype(dtype));
+  const std::int32_t as = reference_dtype(dtype);
+  if (dtype_bits(as) == 0) {
+    return Status(Code::kDeclined, fmt::format("references are not evaluated on {}", dtype_name(dtype)));
+  }
   TENON_ASSIGN(const std::uint64_t bytes, tensor_bytes(as, dims, row_format()));
   Operand operand;
   // Zeroed, so that a reference which forgets a cell at least gives the same result every time.
@@ -67,22 +47,23 @@ Result<Operand> make_operand(std::int32_t dtype, const TnDims& dims) {
 }
 
 Result<Operand> input_operand(const HostTensor& tensor) {
-  TENON_ASSIGN(const std::int32_t as, reference_dtype(tensor.dtype()));
-  if (as == tensor.dtype()) return Operand{tensor.view(), nullptr};
-  TENON_ASSIGN(Operand operand, make_operand(tensor.dtype(), tensor.dims()));
+  const std::int32_t dtype = tensor.dtype();
+  if (dtype_bits(dtype) != 0 && reference_dtype(dtype) == dtype) return Operand{tensor.view(), nullptr};
+  TENON_ASSIGN(Operand operand, make_operand(dtype, tensor.dims()));
   TENON_ASSIGN(const std::int64_t count, element_count(tensor.dims()));
-  widen_to_f32(tensor.dtype(), tensor.data(), static_cast<float*>(operand.tensor.data), count);
+  widen(dtype, tensor.data(), operand.tensor.data, count);
   return operand;
 }
 
 Result<std::shared_ptr<const HostTensor>> finish_output(const Operand& operand, std::int32_t dtype,
                                                         std::int64_t count) {
-  if (!is_small_float(dtype)) {
+  if (reference_dtype(dtype) == dtype) {
     return HostTensor::borrow(dtype, operand.tensor.dims, operand.tensor.data, operand.buffer);
   }
-  const Buffer narrow(new unsigned char[static_cast<std::size_t>(std::max<std::int64_t>(count * 2, 1))]);
-  narrow_from_f32(dtype, static_cast<const float*>(operand.tensor.data), narrow.get(), count);
-  return HostTensor::borrow(dtype, operand.tensor.dims, narrow.get(), narrow);
+  TENON_ASSIGN(const std::uint64_t bytes, tensor_bytes(dtype, operand.tensor.dims, row_format()));
+  const Buffer packed(new unsigned char[std::max<std::uint64_t>(bytes, 1)]);
+  narrow(dtype, operand.tensor.data, packed.get(), count);
+  return HostTensor::borrow(dtype, operand.tensor.dims, packed.get(), packed);
 }
 
 }  // namespace

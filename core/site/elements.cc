@@ -1,6 +1,6 @@
 #include "core/site/elements.h"
 
-#include <vector>
+#include <algorithm>
 
 #include "core/graph/convert.h"
 
@@ -19,15 +19,18 @@ void store(void* data, std::int64_t index, double value) {
 }  // namespace
 
 double load_element(const void* data, std::int32_t dtype, std::int64_t index) {
+  if (const std::int32_t wide = reference_dtype(dtype); wide != dtype) {
+    const std::uint32_t bits = load_bits(data, dtype_bits(dtype), index);
+    if (wide == TN_F32) return small_float_to_f32(dtype, bits);
+    std::int8_t value;
+    widen(dtype, &bits, &value, 1);
+    return wide == TN_I8 ? value : static_cast<std::uint8_t>(value);
+  }
   switch (dtype) {
     case TN_F32:
       return load<float>(data, index);
     case TN_F64:
       return load<double>(data, index);
-    case TN_F16:
-      return f16_to_f32(static_cast<const std::uint16_t*>(data)[index]);
-    case TN_BF16:
-      return bf16_to_f32(static_cast<const std::uint16_t*>(data)[index]);
     case TN_I8:
       return load<std::int8_t>(data, index);
     case TN_U8:
@@ -51,18 +54,17 @@ double load_element(const void* data, std::int32_t dtype, std::int64_t index) {
 }
 
 void store_element(void* data, std::int32_t dtype, std::int64_t index, double value) {
+  if (reference_dtype(dtype) != dtype) {
+    return store_bits(data, dtype_bits(dtype), index,
+                      is_small_float(dtype) ? f32_to_small_float(dtype, static_cast<float>(value))
+                                            : static_cast<std::uint32_t>(static_cast<std::int32_t>(value)));
+  }
   switch (dtype) {
     case TN_F32:
       store<float>(data, index, value);
       break;
     case TN_F64:
       store<double>(data, index, value);
-      break;
-    case TN_F16:
-      static_cast<std::uint16_t*>(data)[index] = f32_to_f16(static_cast<float>(value));
-      break;
-    case TN_BF16:
-      static_cast<std::uint16_t*>(data)[index] = f32_to_bf16(static_cast<float>(value));
       break;
     case TN_I8:
       store<std::int8_t>(data, index, value);
@@ -96,16 +98,14 @@ void store_element(void* data, std::int32_t dtype, std::int64_t index, double va
   }
 }
 
-std::int32_t widened_dtype(std::int32_t dtype) {
-  return dtype == TN_F16 || dtype == TN_BF16 ? static_cast<std::int32_t>(TN_F32) : dtype;
-}
-
 Result<std::shared_ptr<const HostTensor>> widen_for_reference(const std::shared_ptr<const HostTensor>& tensor) {
-  if (widened_dtype(tensor->dtype()) == tensor->dtype()) return tensor;
+  const std::int32_t wide = reference_dtype(tensor->dtype());
+  if (wide == tensor->dtype()) return tensor;
   TENON_ASSIGN(const std::int64_t count, element_count(tensor->dims()));
-  std::vector<float> values(static_cast<std::size_t>(count));
-  widen_to_f32(tensor->dtype(), tensor->data(), values.data(), count);
-  return HostTensor::create(TN_F32, tensor->dims(), values.data(), values.size() * sizeof(float));
+  TENON_ASSIGN(const std::uint64_t bytes, tensor_bytes(wide, tensor->dims(), row_format()));
+  const std::shared_ptr<unsigned char[]> values(new unsigned char[std::max<std::uint64_t>(bytes, 1)]);
+  widen(tensor->dtype(), tensor->data(), values.get(), count);
+  return HostTensor::borrow(wide, tensor->dims(), values.get(), values);
 }
 
 }  // namespace tenon

@@ -15,8 +15,7 @@ double load_element(const void* data, std::int32_t dtype, std::int64_t index);
 /// Stores a value: rounded for floating dtypes, truncated for integers. REQUIRES: it is in the dtype's range.
 void store_element(void* data, std::int32_t dtype, std::int64_t index, double value);
 
-/// The dtype in which a reference sees it: f32 for f16 and bf16, itself otherwise.
-std::int32_t widened_dtype(std::int32_t dtype);
+/// The tensor as references see it, of reference_dtype().
 Result<std::shared_ptr<const HostTensor>> widen_for_reference(const std::shared_ptr<const HostTensor>& tensor);
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/graph/convert.h"
 #include "core/graph/tensor.h"
 
 namespace tenon {
@@ -24,6 +25,18 @@ void copy_elements(const TnTensor& from, const TnTensor& to) {
   do {
     target[element_offset(to, index)] = source[element_offset(from, index)];
   } while (next_index(index, from.dims.d, rank));
+}
+
+/// Elements below a byte. What no element is stored to, is 0.
+void copy_small_elements(const TnTensor& from, const TnTensor& to) {
+  const int bits = dtype_bits(from.dtype);
+  const std::int64_t cells = physical_elements(to.dims, to.format);
+  if (std::any_of(from.dims.d, from.dims.d + from.dims.rank, [](std::int64_t d) { return d == 0; })) return;
+  std::memset(to.data, 0, static_cast<std::size_t>((cells * bits + 7) / 8));
+  std::int64_t index[TN_MAX_RANK] = {};
+  do {
+    store_bits(to.data, bits, element_offset(to, index), load_bits(from.data, bits, element_offset(from, index)));
+  } while (next_index(index, from.dims.d, from.dims.rank));
 }
 
 int element_bytes(const TnTensor& tensor) { return std::max(1, dtype_bits(tensor.dtype) / 8); }
@@ -89,6 +102,10 @@ void zero_padding(const TnTensor& tensor) {
 }
 
 void reformat_host(const TnTensor& from, const TnTensor& to) {
+  if (dtype_bits(from.dtype) < 8) {
+    copy_small_elements(from, to);
+    return;
+  }
   switch (element_bytes(from)) {
     case 1:
       copy_elements<std::uint8_t>(from, to);

@@ -51,5 +51,16 @@ TEST(Layout, ScalarsAndEmptyTensorsConvert) {
                 tensor_view(nullptr, TN_F32, make_dims({0, 3}), row_format()));
 }
 
+TEST(Layout, ElementsBelowAByteMoveOneByOne) {
+  // Rows of 3 nibbles 1 2 3, 4 5 6 with the last axis outermost: 1 4, 2 5, 3 6.
+  const TnDims dims = make_dims({2, 3});
+  std::uint8_t row[3] = {0x21, 0x43, 0x65}, turned[3] = {0xFF, 0xFF, 0xFF};
+  const TnFormat format = parse_format("ba").value();
+  reformat_host(tensor_view(row, TN_U4, dims, row_format()), tensor_view(turned, TN_U4, dims, format));
+  EXPECT_EQ(turned[0], 0x41);
+  EXPECT_EQ(turned[1], 0x52);
+  EXPECT_EQ(turned[2], 0x63);
+}
+
 }  // namespace
 }  // namespace tenon

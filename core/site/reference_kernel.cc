@@ -5,6 +5,7 @@
 
 #include <tenon/plugin/kernel.h>
 
+#include "core/graph/convert.h"
 #include "core/site/candidate.h"
 
 namespace tenon {
@@ -21,28 +22,34 @@ struct ReferenceInstance {
   Attrs attrs;
   std::vector<TnBox> boxes;  // one whole output each
   std::uint32_t num_inputs = 0;
+  std::uint64_t workspace = 0;  // for tensors that the reference sees in another dtype, one after the other
 };
+
+constexpr std::uint64_t kWorkspaceAlignment = 64;
+
+/// Bytes that a tensor takes in the workspace; 0 if the reference sees it as it is.
+Result<std::uint64_t> wide_bytes(std::int32_t dtype, const TnDims& dims) {
+  const std::int32_t wide = reference_dtype(dtype);
+  if (wide == dtype) return std::uint64_t{0};
+  TENON_ASSIGN(const std::uint64_t bytes, tensor_bytes(wide, dims, row_format()));
+  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+}
+
+/// Places a tensor in the workspace at `*at` if it needs it; what the reference gets.
+TnTensor placed(const TnTensor& tensor, char** at) {
+  const std::int32_t wide = reference_dtype(tensor.dtype);
+  if (wide == tensor.dtype) return tensor;
+  TnTensor result = tensor_view(*at, wide, tensor.dims, row_format(), TN_MEMORY_HOST);
+  *at += wide_bytes(tensor.dtype, tensor.dims).value();
+  return result;
+}
 
 const ReferenceKernel& self(const TnKernel* kernel) { return *reinterpret_cast<const ReferenceKernel*>(kernel); }
 
 TnStatus TN_CALL supports(const TnHost* host, const TnKernel*, const TnSite* site) {
   for (std::uint32_t i = 0; i < site->num_inputs + site->num_outputs; ++i) {
-    switch (site->dtypes[i]) {
-      case TN_DTYPE_NONE:
-      case TN_F32:
-      case TN_F64:
-      case TN_I8:
-      case TN_U8:
-      case TN_I16:
-      case TN_U16:
-      case TN_I32:
-      case TN_U32:
-      case TN_I64:
-      case TN_U64:
-      case TN_BOOL:
-        break;
-      default:
-        return TN_FAIL(host, TN_DECLINED, "the plain reference computes f32, f64, integers and bool only");
+    if (site->dtypes[i] != TN_DTYPE_NONE && dtype_bits(site->dtypes[i]) == 0) {
+      return TN_FAIL(host, TN_DECLINED, "the plain reference computes numbers and bool only");
     }
   }
   return TN_OK;
@@ -59,7 +66,7 @@ TnStatus TN_CALL more_combos(const TnHost*, const TnKernel*, const TnSite* site,
   return sink->add(sink, &combo);
 }
 
-TnStatus TN_CALL configure(const TnHost*, const TnKernel* kernel, const TnConfig* config, TnInst** out) {
+TnStatus TN_CALL configure(const TnHost* host, const TnKernel* kernel, const TnConfig* config, TnInst** out) {
   const TnSite& site = *config->site;
   auto instance = std::make_unique<ReferenceInstance>();
   instance->op = self(kernel).op;
@@ -71,22 +78,47 @@ TnStatus TN_CALL configure(const TnHost*, const TnKernel* kernel, const TnConfig
     for (int axis = 0; axis < dims.rank; ++axis) box.size[axis] = dims.d[axis];
     instance->boxes.push_back(box);
   }
+  for (std::uint32_t i = 0; i < site.num_inputs + site.num_outputs; ++i) {
+    const std::uint32_t tensor = i < site.num_inputs ? i : i + site.num_extra;
+    const Result<std::uint64_t> bytes = wide_bytes(site.dtypes[tensor], site.max_dims[tensor]);
+    if (!bytes.ok()) return TN_FAIL(host, TN_INVALID, bytes.status().message().c_str());
+    instance->workspace += *bytes;
+  }
   *out = reinterpret_cast<TnInst*>(instance.release());
   return TN_OK;
 }
 
-TnStatus TN_CALL enqueue(const TnHost* host, const TnInst* inst, const TnExec*, const TnTensor* inputs,
+TnStatus TN_CALL sizes(const TnHost*, const TnInst* inst, TnSizes* out) {
+  out->workspace = reinterpret_cast<const ReferenceInstance*>(inst)->workspace;
+  return TN_OK;
+}
+
+TnStatus TN_CALL enqueue(const TnHost* host, const TnInst* inst, const TnExec* exec, const TnTensor* inputs,
                          const TnTensor* outputs) {
   const auto& instance = *reinterpret_cast<const ReferenceInstance*>(inst);
-  const TnReference call{TN_HEADER(TnReference),
-                         instance.num_inputs,
-                         static_cast<std::uint32_t>(instance.boxes.size()),
-                         0,
-                         &instance.attrs,
-                         inputs,
-                         outputs,
+  const auto num_outputs = static_cast<std::uint32_t>(instance.boxes.size());
+  const TnReference call{TN_HEADER(TnReference), instance.num_inputs, num_outputs, 0, &instance.attrs, inputs, outputs,
                          instance.boxes.data()};
-  return instance.op.op->reference(host, instance.op.op, &call);
+  const OpRef& op = instance.op;
+  if (instance.workspace == 0) return op.op->reference(host, op.op, &call);
+
+  auto* at = static_cast<char*>(exec->workspace);
+  std::vector<TnTensor> wide_inputs, wide_outputs;
+  for (std::uint32_t i = 0; i < instance.num_inputs; ++i) {
+    wide_inputs.push_back(placed(inputs[i], &at));
+    if (wide_inputs[i].dtype == inputs[i].dtype) continue;
+    widen(inputs[i].dtype, inputs[i].data, wide_inputs[i].data, element_count(inputs[i].dims).value());
+  }
+  for (std::uint32_t i = 0; i < num_outputs; ++i) wide_outputs.push_back(placed(outputs[i], &at));
+  TnReference wide = call;
+  wide.inputs = wide_inputs.data();
+  wide.outputs = wide_outputs.data();
+  const TnStatus status = op.op->reference(host, op.op, &wide);
+  for (std::uint32_t i = 0; i < num_outputs && status == TN_OK; ++i) {
+    if (wide_outputs[i].dtype == outputs[i].dtype) continue;
+    narrow(outputs[i].dtype, wide_outputs[i].data, outputs[i].data, element_count(outputs[i].dims).value());
+  }
+  return status;
 }
 
 void TN_CALL destroy(const TnHost*, TnInst* inst) { delete reinterpret_cast<ReferenceInstance*>(inst); }
@@ -107,6 +139,7 @@ KernelRef reference_kernel(const OpRef& op) {
   kernel.supports = &supports;
   kernel.more_combos = &more_combos;
   kernel.configure = &configure;
+  kernel.sizes = &sizes;
   kernel.enqueue = &enqueue;
   kernel.destroy = &destroy;
   KernelRef ref;

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "core/base/failure.h"
+#include "core/graph/convert.h"
 #include "core/site/elements.h"
 #include "core/site/layout.h"
 
@@ -39,7 +40,17 @@ class Normal {
   bool has_second_ = false;
 };
 
-bool is_float(std::int32_t dtype) { return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16; }
+bool is_float(std::int32_t dtype) { return dtype == TN_F32 || dtype == TN_F64 || is_small_float(dtype); }
+
+/// Rounds values to what `dtype` can hold: a kernel's result is never compared with a number that it could not write.
+void round_to(std::int32_t dtype, std::vector<double>* values) {
+  if (reference_dtype(dtype) == dtype) return;
+  for (double& value : *values) {
+    std::uint16_t bits = 0;
+    store_element(&bits, dtype, 0, value);
+    value = load_element(&bits, dtype, 0);
+  }
+}
 
 /// Boxes of one output that cover about `budget` elements: both corners, then random places.
 std::vector<TnBox> sample_boxes(const TnDims& dims, std::int64_t count, std::int64_t budget, Normal* random) {
@@ -138,7 +149,7 @@ Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const Op
   std::vector<ReferenceSample> samples;
   for (std::uint32_t output = 0; output < desc.num_outputs; ++output) {
     const TnDims& dims = desc.dims[desc.num_inputs + output];
-    const std::int32_t dtype = widened_dtype(desc.dtypes[desc.num_inputs + output]);
+    const std::int32_t dtype = reference_dtype(desc.dtypes[desc.num_inputs + output]);
     TENON_ASSIGN(const std::int64_t count, element_count(dims));
     if (count == 0) continue;
     for (const TnBox& box : sample_boxes(dims, count, budget, &random)) {
@@ -152,7 +163,7 @@ Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const Op
       std::vector<TnTensor> outputs;
       for (std::uint32_t i = 0; i < desc.num_outputs; ++i) {
         outputs.push_back(tensor_view(i == output ? bytes.data() : nullptr,
-                                      widened_dtype(desc.dtypes[desc.num_inputs + i]), desc.dims[desc.num_inputs + i],
+                                      reference_dtype(desc.dtypes[desc.num_inputs + i]), desc.dims[desc.num_inputs + i],
                                       row_format(), TN_MEMORY_HOST));
       }
       boxes[output] = box;
@@ -170,6 +181,7 @@ Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const Op
         evaluate_f32(desc.epilogues[output], {&operand, 1}, values.data(), elements);
         sample.expected.assign(values.begin(), values.end());
       }
+      round_to(desc.dtypes[desc.num_inputs + output], &sample.expected);
       samples.push_back(std::move(sample));
     }
   }
@@ -188,6 +200,11 @@ Result<TnTolerance> tolerance_of(const OpRef& op, const Attrs& attrs, std::int32
   if (dtype == TN_F64) return TnTolerance{1e-12, 1e-10};
   if (dtype == TN_F16) return TnTolerance{1e-3, 1e-2};
   if (dtype == TN_BF16) return TnTolerance{1e-2, 5e-2};
+  // One step of the last place, as results are rounded to it.
+  if (dtype == TN_F8E4M3FN || dtype == TN_F8E4M3FNUZ) return TnTolerance{2e-3, 0.13};
+  if (dtype == TN_F8E5M2 || dtype == TN_F8E5M2FNUZ) return TnTolerance{2e-5, 0.26};
+  if (dtype == TN_F4E2M1) return TnTolerance{0.5, 0.5};
+  if (dtype == TN_F8E8M0) return TnTolerance{0, 1};
   return tolerance;
 }
 

@@ -87,12 +87,14 @@ uint16_t narrow(double x) {
 }
 
 // A 64-bit integer as a double that rounds to the same 16-bit number: the bits beyond 53 are gathered in the last one.
-double sticky_double(int64_t x) {
-  const uint64_t magnitude = x < 0 ? ~static_cast<uint64_t>(x) + 1 : static_cast<uint64_t>(x);
+double sticky_double(uint64_t magnitude) {
   const uint64_t sticky =
       magnitude >> 53 == 0 ? magnitude : (magnitude & ~uint64_t{0xfff}) | ((magnitude & 0xfff) != 0) << 12;
-  const double value = static_cast<double>(sticky);
-  return x < 0 ? -value : value;
+  return static_cast<double>(sticky);
+}
+
+double sticky_double(int64_t x) {
+  return x < 0 ? -sticky_double(~static_cast<uint64_t>(x) + 1) : sticky_double(static_cast<uint64_t>(x));
 }
 
 template <class To, class From>
@@ -115,7 +117,7 @@ To convert(From x) {
     return {static_cast<uint8_t>(x != 0)};
   } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, Bfloat>) {
     constexpr int kFractionBits = std::is_same_v<To, Half> ? 10 : 7;
-    if constexpr (std::is_same_v<From, int64_t>) return {narrow<kFractionBits>(sticky_double(x))};
+    if constexpr (sizeof(From) == 8 && std::is_integral_v<From>) return {narrow<kFractionBits>(sticky_double(x))};
     return {narrow<kFractionBits>(static_cast<double>(x))};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     return saturate<To>(x);
@@ -176,6 +178,14 @@ void with_type(ElementType type, const Function& function) {
       return function(uint8_t{});
     case ElementType::kBool:
       return function(Bool{});
+    case ElementType::kI16:
+      return function(int16_t{});
+    case ElementType::kU16:
+      return function(uint16_t{});
+    case ElementType::kU32:
+      return function(uint32_t{});
+    case ElementType::kU64:
+      return function(uint64_t{});
   }
 }
 

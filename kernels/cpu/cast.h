@@ -6,7 +6,7 @@
 // undefined);
 //   NaN gives 0.
 // - integer to integer: keeps the low bits (as C++ does), so 300 to u8 is 44 and -1 to u8 is 255.
-// - integer to float: round to nearest, ties to even; i64 to f16 or bf16 rounds once.
+// - integer to float: round to nearest, ties to even; i64 and u64 to f16 or bf16 round once.
 // - to bool: 0 and -0.0 give 0, all else (NaN too) gives 1. From bool: any non-zero byte is 1.
 #ifndef TENON_KERNELS_CPU_CAST_H_
 #define TENON_KERNELS_CPU_CAST_H_
@@ -18,7 +18,7 @@
 
 namespace tenon::cpu {
 
-enum class ElementType : int { kF32, kF64, kF16, kBf16, kI32, kI64, kI8, kU8, kBool };
+enum class ElementType : int { kF32, kF64, kF16, kBf16, kI32, kI64, kI8, kU8, kBool, kI16, kU16, kU32, kU64 };
 
 // Bytes of one element.
 int element_type_size(ElementType type) noexcept;

@@ -138,6 +138,10 @@ TEST(Cast, FloatToIntegerTruncatesAndSaturates) {
               (std::vector<int8_t>{1, -1, 0, 127, -128, 127, -128, 127, -128, 127, -128, 0}));
     EXPECT_EQ((run<uint8_t>(ElementType::kF32, ElementType::kU8, x, isa)),
               (std::vector<uint8_t>{1, 0, 0, 255, 0, 255, 0, 255, 0, 255, 0, 0}));
+    EXPECT_EQ((run<uint16_t>(ElementType::kF32, ElementType::kU16, std::vector<float>{-1, 65535.5f, 70000, 7.9f}, isa)),
+              (std::vector<uint16_t>{0, 65535, 65535, 7}));
+    EXPECT_EQ((run<uint64_t>(ElementType::kF32, ElementType::kU64, std::vector<float>{-1, 3e9f, 2e19f}, isa)),
+              (std::vector<uint64_t>{0, 3000000000, std::numeric_limits<uint64_t>::max()}));
     const std::vector<double> d = {2147483647.9, 9223372036854775807.0, -9223372036854775808.0};
     EXPECT_EQ((run<int32_t>(ElementType::kF64, ElementType::kI32, d, isa)), (std::vector<int32_t>{kMax, kMax, kMin}));
     EXPECT_EQ((run<int64_t>(ElementType::kF64, ElementType::kI64, d, isa)),
@@ -151,6 +155,13 @@ TEST(Cast, IntegersAndBool) {
   EXPECT_EQ((run<uint8_t>(ElementType::kI64, ElementType::kU8, x, isa)), (std::vector<uint8_t>{0, 1, 255, 44, 0, 7}));
   EXPECT_EQ((run<int8_t>(ElementType::kI64, ElementType::kI8, x, isa)), (std::vector<int8_t>{0, 1, -1, 44, 0, 7}));
   EXPECT_EQ((run<int32_t>(ElementType::kI64, ElementType::kI32, x, isa)), (std::vector<int32_t>{0, 1, -1, 300, 0, 7}));
+  EXPECT_EQ((run<uint16_t>(ElementType::kI64, ElementType::kU16, x, isa)),
+            (std::vector<uint16_t>{0, 1, 65535, 300, 0, 7}));
+  EXPECT_EQ((run<uint16_t>(ElementType::kU64, ElementType::kBf16,
+                           std::vector<uint64_t>{(uint64_t{1} << 63) + (uint64_t{1} << 55) + 1}, isa)),
+            (std::vector<uint16_t>{0x5f01}));  // just above half way: up
+  EXPECT_EQ((run<int16_t>(ElementType::kU32, ElementType::kI16, std::vector<uint32_t>{40000, 3}, isa)),
+            (std::vector<int16_t>{-25536, 3}));
   EXPECT_EQ((run<uint8_t>(ElementType::kI64, ElementType::kBool, x, isa)), (std::vector<uint8_t>{0, 1, 1, 1, 1, 1}));
   EXPECT_EQ((run<double>(ElementType::kI64, ElementType::kF64, x, isa)),
             (std::vector<double>{0, 1, -1, 300, 0x1p40, 0x1p32 + 7}));
@@ -169,8 +180,8 @@ TEST(Cast, IntegersAndBool) {
 }
 
 TEST(Cast, SameTypeEmptySizesAndInPlace) {
-  for (int from = 0; from < 9; ++from) {
-    for (int to = 0; to < 9; ++to) {
+  for (int from = 0; from <= static_cast<int>(ElementType::kU64); ++from) {
+    for (int to = 0; to <= static_cast<int>(ElementType::kU64); ++to) {
       cast(static_cast<ElementType>(from), static_cast<ElementType>(to), 0, nullptr, nullptr, {}, detect_isa());
     }
   }

@@ -85,8 +85,12 @@ struct TnOp {
   TnStatus(TN_CALL* infer)(const TnHost* host, const TnOp* op, TnInfer* question);
   /* Upper bound of the dims when they depend on data; NULL if they do not. [build] */
   TnStatus(TN_CALL* infer_bound)(const TnHost* host, const TnOp* op, TnInfer* question);
-  /* The plain evaluation; integer dtypes are computed in their own type, floating ones arrive as f32 (f64 stays f64).
-   * [run] */
+  /* The plain evaluation. f32, f64, bool and integers of whole bytes arrive and leave in their own dtype. Smaller ones
+   * the host converts: f16, bf16, the 8-bit floats and f4e2m1 are f32 here, u4 and u2 are u8, i4 and i2 are i8, and
+   * inputs and outputs say so in their dtype. Of the results small floats are rounded to nearest even, once; what is
+   * beyond the largest number becomes infinity (f16, bf16, f8e5m2), NaN (f8e4m3fn, f8e4m3fnuz, f8e5m2fnuz, f8e8m0) or
+   * the largest number (f4e2m1); small integers keep their low bits. An op that wants to saturate does so itself. [run]
+   */
   TnStatus(TN_CALL* reference)(const TnHost* host, const TnOp* op, const TnReference* call);
   /* Fills the data of all inputs with valid random contents (indices, boxes); NULL: normal numbers will do. Inputs with
    * a dtype of TN_DTYPE_NONE are absent. [build] */

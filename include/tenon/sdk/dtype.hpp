@@ -43,6 +43,26 @@ inline const char* dtype_name(int32_t dtype) {
       return "u64";
     case TN_BF16:
       return "bf16";
+    case TN_F8E4M3FN:
+      return "f8e4m3fn";
+    case TN_F8E4M3FNUZ:
+      return "f8e4m3fnuz";
+    case TN_F8E5M2:
+      return "f8e5m2";
+    case TN_F8E5M2FNUZ:
+      return "f8e5m2fnuz";
+    case TN_F8E8M0:
+      return "f8e8m0";
+    case TN_U4:
+      return "u4";
+    case TN_I4:
+      return "i4";
+    case TN_F4E2M1:
+      return "f4e2m1";
+    case TN_U2:
+      return "u2";
+    case TN_I2:
+      return "i2";
     default:
       return "dtype?";
   }
@@ -54,6 +74,11 @@ inline int dtype_size(int32_t dtype) {
     case TN_U8:
     case TN_I8:
     case TN_BOOL:
+    case TN_F8E4M3FN:
+    case TN_F8E4M3FNUZ:
+    case TN_F8E5M2:
+    case TN_F8E5M2FNUZ:
+    case TN_F8E8M0:
       return 1;
     case TN_U16:
     case TN_I16:

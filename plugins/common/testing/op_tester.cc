@@ -116,6 +116,29 @@ void run_threads(void* context, int64_t count, void(TN_CALL* body)(void*, int64_
   for (std::thread& thread : pool) thread.join();
 }
 
+// What references see of a dtype.
+int32_t reference_dtype(int32_t dtype) {
+  switch (dtype) {
+    case TN_F16:
+    case TN_BF16:
+    case TN_F8E4M3FN:
+    case TN_F8E4M3FNUZ:
+    case TN_F8E5M2:
+    case TN_F8E5M2FNUZ:
+    case TN_F8E8M0:
+    case TN_F4E2M1:
+      return TN_F32;
+    case TN_U4:
+    case TN_U2:
+      return TN_U8;
+    case TN_I4:
+    case TN_I2:
+      return TN_I8;
+    default:
+      return dtype;
+  }
+}
+
 std::vector<double> as_double(const HostArray& array) {
   std::vector<double> result;
   visit_number(array.dtype == TN_BOOL ? static_cast<int32_t>(TN_U8) : array.dtype, [&](auto zero) {
@@ -159,6 +182,7 @@ OpTester& OpTester::random_input(const Dims& dims, double scale) {
 
 OpTester& OpTester::absent() { return inputs_.emplace_back(), *this; }
 OpTester& OpTester::constant() { return inputs_.back().constant = true, *this; }
+OpTester& OpTester::declared_as(int32_t dtype) { return inputs_.back().declared = dtype, *this; }
 OpTester& OpTester::epilogue(const Activation& activation) { return epilogue_ = activation, *this; }
 
 OpTester& OpTester::outputs(int count, int checked) {
@@ -171,6 +195,7 @@ bool OpTester::infer(std::vector<HostArray>* outputs) {
   std::vector<TnTensor> tensors;
   for (const HostArray& array : inputs_) {
     tensors.push_back(array.tensor());
+    if (array.declared != TN_DTYPE_NONE) tensors.back().dtype = array.declared;
     if (!array.constant) tensors.back().data = nullptr;
   }
   std::vector<TnTensor> results(static_cast<size_t>(num_outputs_));
@@ -186,7 +211,7 @@ bool OpTester::infer(std::vector<HostArray>* outputs) {
   host_.host()->attrs->destroy(attrs);
   outputs->resize(results.size());
   for (size_t n = 0; n < results.size(); ++n) {
-    (*outputs)[n].dtype = results[n].dtype;
+    (*outputs)[n].dtype = reference_dtype(results[n].dtype);
     (*outputs)[n].dims = results[n].dims;
   }
   return status == TN_OK;
@@ -370,6 +395,7 @@ void OpTester::run_kernel(const TnKernel& kernel, const std::vector<HostArray>& 
     }
     for (size_t n = 0; n < inputs_.size(); ++n) {
       const TnPort& port = spec.inputs[std::min(n, spec.inputs.size() - 1)];
+      // As the host has it: any port is right for an absent input.
       const bool free = inputs_[n].dtype == TN_DTYPE_NONE || (port.dtype == TN_DTYPE_NONE && inputs_[n].constant);
       fits = fits && rank_fits(port, inputs_[n].dims) && (free || port.dtype == inputs_[n].dtype);
     }

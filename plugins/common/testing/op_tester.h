@@ -25,6 +25,7 @@ struct HostArray {
   Dims dims;
   std::vector<char> bytes;
   bool constant = false;
+  int32_t declared = TN_DTYPE_NONE;  // what infer is told if it is not `dtype`: a dtype that references see widened
 
   template <class T>
   std::vector<T> values() const {
@@ -60,6 +61,9 @@ class OpTester {
   OpTester& random_input(const Dims& dims, double scale = 1.0);
   // An absent optional input.
   OpTester& absent();
+  // The input before has this dtype, and its values are those that the reference sees: f32 for f16 (see op.h). Such
+  // inputs and outputs are for `expect` only.
+  OpTester& declared_as(int32_t dtype);
   // The input before is constant.
   OpTester& constant();
   // The op has `count` outputs, of which `checked` is the one that the functions below compare. Default: 1 and 0.
