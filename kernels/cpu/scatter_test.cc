@@ -49,7 +49,7 @@ void check(int64_t tuples, int64_t positions, int64_t inner) {
       std::copy(data.begin(), data.end(), output.data());
       scatter(shape, reduction, {indices.data(), true}, updates.data(), output.data(), make_parallel(threads));
       EXPECT_TRUE(output.intact());
-      EXPECT_EQ(std::memcmp(expected.data(), output.data(), data.size() * sizeof(float)), 0)
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), output.data()))
           << tuples << " " << positions << " " << inner << " reduction " << static_cast<int>(reduction);
     }
   }
