@@ -27,6 +27,34 @@ TEST_F(ConcatTest, Values) {
       .expect_kernels({"tenon.concat.copy"});
 }
 
+TEST_F(ConcatTest, DtypesAndRanks) {
+  OpTester(host_, "tenon.concat/1")
+      .attr("axis", int64_t{0})
+      .input<int8_t>({1}, {1})
+      .input<int8_t>({0}, {})
+      .input<int8_t>({2}, {2, 3})
+      .expect({3}, {1, 2, 3})
+      .expect_kernels({"tenon.concat.copy"});
+  OpTester(host_, "tenon.concat/1")
+      .attr("axis", int64_t{-1})
+      .input<uint16_t>({2, 1}, {1, 2})
+      .input<uint16_t>({2, 1}, {3, 4})
+      .expect({2, 2}, {1, 3, 2, 4})
+      .expect_kernels({"tenon.concat.copy"});
+  OpTester(host_, "tenon.concat/1")
+      .attr("axis", int64_t{1})
+      .input<double>({0, 1}, {})
+      .input<double>({0, 2}, {})
+      .expect({0, 3}, {})
+      .expect_kernels({"tenon.concat.copy"});
+  OpTester(host_, "tenon.concat/1")
+      .attr("axis", int64_t{5})
+      .random_input({2, 1, 3, 2, 1, 2, 2, 3})
+      .random_input({2, 1, 3, 2, 1, 4, 2, 3})
+      .expect_kernels({"tenon.concat.copy"});
+  OpTester(host_, "tenon.concat/1").attr("axis", int64_t{0}).random_input({}).random_input({}).expect_invalid({"axis"});
+}
+
 TEST_F(ConcatTest, ImageFormats) {
   for (int64_t axis = 0; axis < 4; ++axis) {
     Dims second = {2, 16, 5, 7};

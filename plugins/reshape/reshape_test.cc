@@ -32,6 +32,28 @@ TEST_F(ReshapeTest, ZeroAndMinusOne) {
       .expect_kernels({"tenon.reshape.copy"});
 }
 
+TEST_F(ReshapeTest, DtypesAndRanks) {
+  reshape(host_, {4})
+      .input<int8_t>({2, 2}, {1, 2, 3, 4})
+      .expect({4}, {1, 2, 3, 4})
+      .expect_kernels({"tenon.reshape.copy"});
+  reshape(host_, {4})
+      .input<uint16_t>({2, 2}, {1, 2, 3, 4})
+      .expect({4}, {1, 2, 3, 4})
+      .expect_kernels({"tenon.reshape.copy"});
+  reshape(host_, {4})
+      .input<double>({2, 2}, {1, 2, 3, 4})
+      .expect({4}, {1, 2, 3, 4})
+      .expect_kernels({"tenon.reshape.copy"});
+  reshape(host_, {}).input<int64_t>({1, 1}, {7}).expect({}, {7}).expect_kernels({"tenon.reshape.copy"});
+  reshape(host_, {1, 1, 1, 1, 1, 1, 1, 1})
+      .input<int64_t>({}, {7})
+      .expect({1, 1, 1, 1, 1, 1, 1, 1}, {7})
+      .expect_kernels({"tenon.reshape.copy"});
+  reshape(host_, {-1, 3}).input({0, 3}, std::vector<float>{}).expect({0, 3}, {}).expect_kernels();
+  reshape(host_, {1, 1, 1, 1, 1, 1, 1, 1, 1}).random_input({1}).expect_invalid({"at most 8", "9"});
+}
+
 TEST_F(ReshapeTest, Errors) {
   reshape(host_, {0, -1}, 1).input({0, 3}, std::vector<float>{}).expect_invalid({"allow_zero", "-1"});
   reshape(host_, {0, -1}, 1).random_input({2, 3}).expect_invalid({"allow_zero", "-1"});

@@ -61,6 +61,26 @@ TEST_F(SliceTest, SeveralAxes) {
       .expect_kernels({"tenon.slice.copy"});
 }
 
+TEST_F(SliceTest, DtypesAndRanks) {
+  slice(host_, {1}, {3}, {0}, {1})
+      .input<int8_t>({4}, {1, 2, 3, 4})
+      .expect({2}, {2, 3})
+      .expect_kernels({"tenon.slice.copy"});
+  slice(host_, {3}, {0}, {0}, {-2})
+      .input<uint16_t>({4}, {1, 2, 3, 4})
+      .expect({2}, {4, 2})
+      .expect_kernels({"tenon.slice.copy"});
+  slice(host_, {1}, {3}, {0}, {1})
+      .input<int64_t>({4}, {1, 2, 3, 4})
+      .expect({2}, {2, 3})
+      .expect_kernels({"tenon.slice.copy"});
+  slice(host_, {}, {}, {}, {}).input<double>({}, {7}).expect({}, {7}).expect_kernels({"tenon.slice.copy"});
+  slice(host_, {1}, {2}, {-1}, {1}).input({0, 3}, std::vector<float>{}).expect({0, 1}, {}).expect_kernels();
+  slice(host_, {0, 1, 2}, {2, 0, 3}, {0, 2, 7}, {1, -1, 1})
+      .random_input({2, 1, 2, 3, 1, 2, 2, 4})
+      .expect_kernels({"tenon.slice.copy"});
+}
+
 TEST_F(SliceTest, ImageFormats) {
   slice(host_, {16}, {32}, {1}, {1}).random_input({2, 48, 3, 5}).expect_kernels({"tenon.slice.copy"});
   slice(host_, {3, 1}, {20, 4}, {1, 3}, {2, 1}).random_input({1, 24, 3, 5}).expect_kernels({"tenon.slice.copy"});

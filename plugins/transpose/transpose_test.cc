@@ -36,6 +36,31 @@ TEST_F(TransposeTest, AnyPermutation) {
   } while (std::next_permutation(perm.begin(), perm.end()));
 }
 
+TEST_F(TransposeTest, DtypesAndRanks) {
+  const Dims dims = {3, 2};
+  OpTester(host_, "tenon.transpose/1")
+      .input<int8_t>({2, 3}, {1, 2, 3, 4, 5, 6})
+      .expect(dims, {1, 4, 2, 5, 3, 6})
+      .expect_kernels({"tenon.transpose.tiled"});
+  OpTester(host_, "tenon.transpose/1")
+      .input<int16_t>({2, 3}, {1, 2, 3, 4, 5, 6})
+      .expect(dims, {1, 4, 2, 5, 3, 6})
+      .expect_kernels({"tenon.transpose.tiled"});
+  OpTester(host_, "tenon.transpose/1")
+      .input<int64_t>({2, 3}, {1, 2, 3, 4, 5, 6})
+      .expect(dims, {1, 4, 2, 5, 3, 6})
+      .expect_kernels({"tenon.transpose.tiled"});
+  OpTester(host_, "tenon.transpose/1").input<double>({}, {7}).expect({}, {7}).expect_kernels({"tenon.transpose.tiled"});
+  OpTester(host_, "tenon.transpose/1")
+      .input({2, 0, 3}, std::vector<float>{})
+      .expect({3, 0, 2}, {})
+      .expect_kernels({"tenon.transpose.tiled"});
+  OpTester(host_, "tenon.transpose/1")
+      .attr("perm", std::vector<int64_t>{7, 0, 6, 1, 5, 2, 4, 3})
+      .random_input({2, 3, 2, 1, 2, 3, 2, 4})
+      .expect_kernels({"tenon.transpose.tiled"});
+}
+
 TEST_F(TransposeTest, Errors) {
   OpTester(host_, "tenon.transpose/1")
       .attr("perm", std::vector<int64_t>{0, 0})
