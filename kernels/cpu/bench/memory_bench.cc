@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <vector>
 
+#include "kernels/cpu/normalize.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/reduce.h"
 #include "kernels/cpu/reformat.h"
 #include "kernels/cpu/softmax.h"
 #include "kernels/cpu/transpose.h"
@@ -51,6 +53,65 @@ void softmax_rows(benchmark::State& state) {
   count(state, static_cast<int64_t>(x.size()));
 }
 BENCHMARK(softmax_rows)->Arg(20)->Arg(128)->Arg(1000);
+
+// Arguments: kind, axis of [16,197,768].
+void reduce_axis(benchmark::State& state) {
+  const int64_t dims[] = {16, 197, 768};
+  bool folded[3] = {};
+  folded[state.range(1)] = true;
+  std::vector<float> x(16 * 197 * 768, 0.7f);
+  std::vector<float> y(x.size());
+  const ReduceShape shape = reduce_shape(3, dims, folded);
+  for (auto _ : state) {
+    reduce(static_cast<ReduceKind>(state.range(0)), shape, x.data(), y.data(), {}, detect_isa());
+  }
+  count(state, static_cast<int64_t>(x.size()));
+}
+BENCHMARK(reduce_axis)
+    ->ArgsProduct({{static_cast<int>(ReduceKind::kMean), static_cast<int>(ReduceKind::kMax),
+                    static_cast<int>(ReduceKind::kLogSumExp)},
+                   {0, 1, 2}});
+
+// Argument: elements after the axis; 1 is a row.
+void arg_max(benchmark::State& state) {
+  const int64_t inner = state.range(0);
+  std::vector<float> x(inner * 256 * 21, 0.7f);
+  std::vector<int64_t> y(inner * 256);
+  for (auto _ : state) arg_extreme(false, 256, 21, inner, x.data(), y.data(), {}, detect_isa());
+  count(state, static_cast<int64_t>(x.size()));
+}
+BENCHMARK(arg_max)->Arg(1)->Arg(256);
+
+// Argument: length of a row.
+void layer_norm(benchmark::State& state) {
+  const int64_t length = state.range(0);
+  std::vector<float> x(length * 128, 0.7f), scale(length, 1.0f), y(x.size());
+  for (auto _ : state) {
+    normalize_rows(NormKind::kLayer, 128, length, 1e-5f, x.data(), scale.data(), scale.data(), y.data(), {},
+                   detect_isa());
+  }
+  count(state, static_cast<int64_t>(x.size()));
+}
+BENCHMARK(layer_norm)->Arg(64)->Arg(768)->Arg(4096);
+
+void group_norm(benchmark::State& state) {
+  const GroupNormShape shape = {1, 32, 10, 1024, false};
+  std::vector<float> x(320 * 1024, 0.7f), scale(320, 1.0f), y(x.size());
+  for (auto _ : state) {
+    normalize_groups(shape, 1e-5f, x.data(), scale.data(), scale.data(), y.data(), {}, detect_isa());
+  }
+  count(state, static_cast<int64_t>(x.size()));
+}
+BENCHMARK(group_norm);
+
+void local_response(benchmark::State& state) {
+  std::vector<float> x(96 * 55 * 55, 0.7f), y(x.size());
+  for (auto _ : state) {
+    local_response_norm({5, 1e-4f, 0.75f, 1.0f}, 1, 96, 55 * 55, x.data(), y.data(), {}, detect_isa());
+  }
+  count(state, static_cast<int64_t>(x.size()));
+}
+BENCHMARK(local_response);
 
 // Arguments: layout, kernel, stride.
 void max_pool(benchmark::State& state) {
