@@ -110,6 +110,22 @@ class Cell {
   std::vector<double> reset_;
 };
 
+// Which rows of [directions, batch] the boxes that are asked for need: verification asks for small parts.
+std::vector<char> needed_rows(const Reference& call, int directions, int64_t batch) {
+  std::vector<char> needed(static_cast<size_t>(directions * batch));
+  for (int n = 0; n < call.num_outputs(); ++n) {
+    if (!call.wants(n)) continue;
+    const TnBox& box = call.box(n);
+    const int axis = n == 0 ? 1 : 0;  // the direction's
+    for (int64_t d = box.start[axis]; d < box.start[axis] + box.size[axis]; ++d) {
+      for (int64_t b = box.start[axis + 1]; b < box.start[axis + 1] + box.size[axis + 1]; ++b) {
+        needed[static_cast<size_t>(d * batch + b)] = 1;
+      }
+    }
+  }
+  return needed;
+}
+
 template <class T>
 void recurrent_reference_of(CellKind kind, const Reference& call) {
   const RecurrentForm form(kind, call.attrs());
@@ -122,6 +138,7 @@ void recurrent_reference_of(CellKind kind, const Reference& call) {
   const auto states = static_cast<size_t>(form.directions * g.batch * g.hidden);
   std::vector<T> y(static_cast<size_t>(g.steps) * states), last_h(states), last_c(states);
   std::vector<double> input(static_cast<size_t>(g.gates)), peephole_row;
+  const std::vector<char> needed = needed_rows(call, form.directions, g.batch);
   for (int d = 0; d < form.directions; ++d) {
     const T* own_recurrence = recurrence + d * g.gates * g.hidden;
     const T* own_bias = bias == nullptr ? nullptr : bias + d * 2 * g.gates;
@@ -135,6 +152,7 @@ void recurrent_reference_of(CellKind kind, const Reference& call) {
       return sum;
     };
     for (int64_t b = 0; b < g.batch; ++b) {
+      if (needed[static_cast<size_t>(d * g.batch + b)] == 0) continue;
       const int64_t state = (d * g.batch + b) * g.hidden;
       Cell cell(form, d, g.hidden);
       cell.h.assign(static_cast<size_t>(g.hidden), 0.0);
