@@ -78,6 +78,22 @@ TnValueId pool(OnnxNode& node, const std::string& op, const Attrs& attrs, TnValu
   return rank == 2 ? x : node.reshape(x, {dims.begin(), dims.end()});
 }
 
+/// The attributes of Tenon's poolings over any axes.
+NewAttrs pool_attrs(OnnxNode& node, const Window& window) {
+  NewAttrs attrs = node.attrs();
+  attrs.i64s("kernel", window.kernel)
+      .i64s("strides", window.strides)
+      .i64s("dilations", window.dilations)
+      .i64s("pads", window.pads())
+      .str("rounding", node.i64("ceil_mode", 0) != 0 && !window.automatic ? "ceil" : "floor");
+  return attrs;
+}
+
+/// The exponent, a float in version 1.
+double p_of(const OnnxNode& node) {
+  return node.since() == 1 ? node.f64("p", 2) : static_cast<double>(node.i64("p", 2));
+}
+
 void max_pool(OnnxNode& node) {
   const Window window = window_over(node, node.dims(0), node.i64s("kernel_shape"));
   // All values of the integer types are values of f32 too.
@@ -86,7 +102,24 @@ void max_pool(OnnxNode& node) {
   node.output(0, node.cast(pool(
                                node, "tenon.max_pool/1", [&] { return node.attrs(); }, x, window),
                            dtype));
-  if (node.wants(1)) throw Unsupported{"the output Indices"};
+  if (!node.wants(1)) return;
+  NewAttrs attrs = pool_attrs(node, window);
+  attrs.i64("storage_order", node.flag("storage_order", false) ? 1 : 0);
+  node.output(1, node.add("tenon.max_pool_indices/1", attrs, {node.input(0)}));
+}
+
+void lp_pool(OnnxNode& node) {
+  const Window window = window_over(node, node.dims(0), node.i64s("kernel_shape"));
+  NewAttrs attrs = pool_attrs(node, window);
+  attrs.f64("p", p_of(node));
+  node.output(0, node.add("tenon.lp_pool/1", attrs, {node.input(0)}));
+}
+
+void max_unpool(OnnxNode& node) {
+  const Window window = explicit_window(node, node.i64s("kernel_shape"));
+  NewAttrs attrs = node.attrs();
+  attrs.i64s("kernel", window.kernel).i64s("strides", window.strides).i64s("pads", window.pads());
+  node.output(0, node.add("tenon.max_unpool/1", attrs, {node.input(0), node.input(1), node.optional_input(2)}));
 }
 
 void average_pool(OnnxNode& node) {
@@ -122,11 +155,23 @@ void global_max_pool(OnnxNode& node) {
   output_whole(node, node.add("tenon.max_pool/1", node.attrs().i64s("kernel", {dims[2], dims[3]}), {x}), shape);
 }
 
+void global_lp_pool(OnnxNode& node) {
+  std::vector<int64_t> shape;
+  const TnValueId x = whole_image(node, &shape);
+  const Dims dims = node.dims_of(x);
+  output_whole(node,
+               node.add("tenon.lp_pool/1", node.attrs().i64s("kernel", {dims[2], dims[3]}).f64("p", p_of(node)), {x}),
+               shape);
+}
+
 const Rule kRules[] = {
     {"MaxPool", {1, 8, 10, 11, 12, 22}, max_pool},
     {"AveragePool", {1, 7, 10, 11, 19, 22}, average_pool},
     {"GlobalAveragePool", {1, 22}, global_average_pool},
     {"GlobalMaxPool", {1, 22}, global_max_pool},
+    {"LpPool", {1, 2, 11, 18, 22}, lp_pool},
+    {"GlobalLpPool", {1, 2, 22}, global_lp_pool},
+    {"MaxUnpool", {9, 11, 22}, max_unpool},
 };
 
 }  // namespace

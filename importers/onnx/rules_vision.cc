@@ -106,10 +106,89 @@ void resize_by_scales(OnnxNode& node) {
              TN_NO_ID, scales, TN_NO_ID);
 }
 
+void grid_sample(OnnxNode& node) {
+  const std::string mode = node.str("mode", "linear");
+  NewAttrs attrs = node.attrs();
+  attrs.str("mode", mode == "bilinear"  ? "linear"
+                    : mode == "bicubic" ? "cubic"
+                                        : mode)
+      .str("padding_mode", node.str("padding_mode", "zeros"))
+      .i64("align_corners", node.flag("align_corners", false) ? 1 : 0);
+  node.output(0, node.add("tenon.grid_sample/1", attrs, {node.input(0), node.input(1)}));
+}
+
+/// Coordinates of `size` points of an axis from -1 to 1: those of their centres, or with corners those of the ends.
+double grid_coordinate(int64_t n, int64_t size, bool corners) {
+  if (corners) return size == 1 ? -1 : 2 * static_cast<double>(n) / static_cast<double>(size - 1) - 1;
+  return (2 * static_cast<double>(n) + 1) / static_cast<double>(size) - 1;
+}
+
+/// theta times (x, y, [z,] 1) of every point.
+void affine_grid(OnnxNode& node) {
+  const std::vector<int64_t> size = *node.known_i64s(1);
+  const Dims theta = node.dims(0);
+  const auto rank = static_cast<int64_t>(size.size()) - 2;
+  if ((rank != 2 && rank != 3) || theta.rank != 3 || theta[0] != size[0] || theta[1] != rank || theta[2] != rank + 1) {
+    throw Invalid(text("expected theta [N,2,3] and size (N,C,H,W), or [N,3,4] and (N,C,D,H,W), found theta ",
+                       to_text(theta), " and a size of ", size.size(), " numbers"));
+  }
+  int64_t points = 1;
+  for (int64_t axis = 2; axis < rank + 2; ++axis) {
+    const int64_t cells = size[static_cast<size_t>(axis)];
+    if (cells < 1 || cells > (int64_t{1} << 28) / points) throw Invalid(text("size: found ", cells));
+    points *= cells;
+  }
+  const bool corners = node.flag("align_corners", false);
+  std::vector<float> base;
+  for (int64_t point = 0; point < points; ++point) {
+    int64_t rest = point;
+    for (int64_t axis = rank + 1; axis >= 2; --axis) {
+      const int64_t cells = size[static_cast<size_t>(axis)];
+      base.push_back(static_cast<float>(grid_coordinate(rest % cells, cells, corners)));
+      rest /= cells;
+    }
+    base.push_back(1);
+  }
+  const TnValueId grid =
+      node.cast(node.constant(host_tensor(TN_F32, Dims{1, points, rank + 1}, base.data())), node.dtype(0));
+  std::vector<int64_t> shape = {size[0]};
+  shape.insert(shape.end(), size.begin() + 2, size.end());
+  shape.push_back(rank);
+  node.output(
+      0, node.reshape(node.add("tenon.matmul/1", node.attrs().i64("transpose_b", 1), {grid, node.input(0)}), shape));
+}
+
+void roi_align(OnnxNode& node) {
+  NewAttrs attrs = node.attrs();
+  attrs.str("mode", node.str("mode", "avg"))
+      .str("coordinate_transformation_mode",
+           node.str("coordinate_transformation_mode", node.since() < 16 ? "output_half_pixel" : "half_pixel"))
+      .i64("output_height", node.i64("output_height", 1))
+      .i64("output_width", node.i64("output_width", 1))
+      .i64("sampling_ratio", node.i64("sampling_ratio", 0))
+      .f64("spatial_scale", node.f64("spatial_scale", 1));
+  node.output(0, node.add("tenon.roi_align/1", attrs, {node.input(0), node.input(1), node.input(2)}));
+}
+
+void max_roi_pool(OnnxNode& node) {
+  NewAttrs attrs = node.attrs();
+  attrs.i64s("pooled_shape", node.i64s("pooled_shape")).f64("spatial_scale", node.f64("spatial_scale", 1));
+  node.output(0, node.add("tenon.max_roi_pool/1", attrs, {node.input(0), node.input(1)}));
+}
+
+void non_max_suppression(OnnxNode& node) {
+  NewAttrs attrs = node.attrs();
+  attrs.i64("center_point_box", node.i64("center_point_box", 0));
+  node.output(0, node.add("tenon.non_max_suppression/1", attrs,
+                          {node.input(0), node.input(1), node.optional_input(2), node.optional_input(3),
+                           node.optional_input(4)}));
+}
+
 const Rule kRules[] = {
-    {"Resize", {11, 13, 18, 19}, resize},
-    {"Resize", {10}, resize_by_scales},
-    {"Upsample", {7, 9}, resize_by_scales},
+    {"Resize", {11, 13, 18, 19}, resize},   {"Resize", {10}, resize_by_scales},
+    {"Upsample", {7, 9}, resize_by_scales}, {"GridSample", {16, 20, 22}, grid_sample},
+    {"AffineGrid", {20}, affine_grid},      {"RoiAlign", {10, 16, 22}, roi_align},
+    {"MaxRoiPool", {1, 22}, max_roi_pool},  {"NonMaxSuppression", {10, 11}, non_max_suppression},
 };
 
 }  // namespace
