@@ -150,6 +150,32 @@ TENON_CPU_INLINE Vec ceil(Vec x) {
   return rounded(x, [x](Vec nearest) { return select(less(nearest, x), add(nearest, broadcast(1.0f)), nearest); });
 }
 
+// sin(x), or cos(x) with `quarter` 1, for |x| <= kSinCosRange: x = n pi / 2 + r, n and r of the nearest n. The first
+// two parts of pi / 2 have 13 bits, so that their products with n, which has 10, are exact.
+TENON_CPU_INLINE Vec sin_quarter(Vec x, int32_t quarter) {
+  const VecI n = round_to_int(mul(x, broadcast(0.63661977236758134f)));
+  const Vec nf = to_float(n);
+  Vec r = sub(x, mul(nf, broadcast(1.57080078125f)));
+  r = sub(r, mul(nf, broadcast(-4.454515874385834e-06f)));
+  r = sub(r, mul(nf, broadcast(6.077100506506192e-11f)));
+  const Vec square = mul(r, r);
+  Vec sine = broadcast(1.0f / 362880);
+  sine = fma(sine, square, broadcast(-1.0f / 5040));
+  sine = fma(sine, square, broadcast(1.0f / 120));
+  sine = fma(sine, square, broadcast(-1.0f / 6));
+  sine = fma(mul(sine, square), r, r);
+  Vec cosine = broadcast(-1.0f / 3628800);
+  cosine = fma(cosine, square, broadcast(1.0f / 40320));
+  cosine = fma(cosine, square, broadcast(-1.0f / 720));
+  cosine = fma(cosine, square, broadcast(1.0f / 24));
+  cosine = fma(cosine, square, broadcast(-0.5f));
+  cosine = fma(cosine, square, broadcast(1.0f));
+  const VecI which = add_i(n, broadcast_i(quarter));
+  const Mask even = less(to_float(and_i(which, broadcast_i(1))), broadcast(0.5f));
+  const VecI sign = shift_left<30>(and_i(which, broadcast_i(2)));
+  return from_bits(xor_i(bits(select(even, sine, cosine)), sign));
+}
+
 // 1 - erf(x) for x >= 0 by formula 7.1.26 of Abramowitz and Stegun, Handbook of Mathematical Functions, whose absolute
 // error is 1.5e-7.
 TENON_CPU_INLINE Vec erfc_positive(Vec x) {
