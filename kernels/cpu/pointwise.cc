@@ -1,5 +1,6 @@
 #include "kernels/cpu/pointwise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -20,13 +21,32 @@ float power_half(float x) {
   return x == -infinity ? infinity : std::sqrt(x) + 0.0f;
 }
 
+// Blocks with an element that the vector form does not take go to the standard library.
+void sin_cos(const PointwiseTable& table, UnaryKind kind, int64_t count, const float* x, float* y) {
+  constexpr int64_t kBlock = 256;
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t size = std::min(kBlock, count - begin);
+    bool inside = true;
+    for (int64_t i = begin; i < begin + size; ++i) inside &= std::fabs(x[i]) <= kSinCosRange;
+    if (inside) {
+      table.unary(kind, 0.0f, 0.0f, size, x + begin, y + begin);
+    } else {
+      for (int64_t i = begin; i < begin + size; ++i) y[i] = kind == UnaryKind::kSin ? std::sin(x[i]) : std::cos(x[i]);
+    }
+  }
+}
+
 }  // namespace
 
 void pointwise_unary(UnaryKind kind, float alpha, float beta, int64_t count, const float* x, float* y,
                      const Parallel& parallel, Isa isa) noexcept {
   const PointwiseTable& table = pointwise_table(isa);
   parallel_ranges(parallel, count, kPointwiseGrain, [&](int64_t begin, int64_t end) {
-    table.unary(kind, alpha, beta, end - begin, x + begin, y + begin);
+    if (kind == UnaryKind::kSin || kind == UnaryKind::kCos) {
+      sin_cos(table, kind, end - begin, x + begin, y + begin);
+    } else {
+      table.unary(kind, alpha, beta, end - begin, x + begin, y + begin);
+    }
   });
 }
 

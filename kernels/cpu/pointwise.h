@@ -37,6 +37,8 @@ enum class UnaryKind {
   kFloor,
   kCeil,
   kRoundEven,  // to the nearest integer, ties to the even one
+  kSin,        // beyond 1000 in magnitude one by one
+  kCos,
   kErf,
   kGelu,             // x / 2 * (1 + erf(x / sqrt(2))); below 0 only the absolute error is small, 3e-7
   kGeluTanh,         // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))

@@ -172,6 +172,29 @@ TEST(Pointwise, RoundingTiesSignsAndThresholds) {
   }
 }
 
+TEST(Pointwise, SinAndCos) {
+  std::vector<float> x = random_floats(100000, 4, -1000, 1000);
+  for (int n = -600; n <= 600; ++n) x.push_back(static_cast<float>(n * M_PI_2));  // near the zeros
+  for (const float value : {0.0f, -0.0f, 1e-30f, 0.5f}) x.push_back(value);
+  const std::vector<float> far = {1e6f, -3e9f, 1.0f, kInf, NAN};
+  for (const UnaryKind kind : {UnaryKind::kSin, UnaryKind::kCos}) {
+    const auto expected = [&](float v) { return kind == UnaryKind::kSin ? std::sin(double{v}) : std::cos(double{v}); };
+    for (const Isa isa : available_isas()) {
+      std::vector<float> y(x.size());
+      pointwise_unary(kind, 0, 0, static_cast<int64_t>(x.size()), x.data(), y.data(), make_parallel(2), isa);
+      double worst = 0;
+      for (size_t i = 0; i < x.size(); ++i) {
+        worst = std::max(
+            worst, std::abs(static_cast<double>(y[i]) - expected(x[i])) / std::max(std::abs(expected(x[i])), 1e-6));
+      }
+      EXPECT_LE(worst, 5e-7) << isa_name(isa);
+      pointwise_unary(kind, 0, 0, 5, far.data(), y.data(), {}, isa);
+      for (int i = 0; i < 3; ++i) EXPECT_NEAR(y[i], expected(far[i]), 1e-6) << far[i];
+      EXPECT_TRUE(std::isnan(y[3]) && std::isnan(y[4]));
+    }
+  }
+}
+
 TEST(Pointwise, MapAppliesAScalarFunction) {
   const std::vector<float> x = random_floats(10000, 3);
   std::vector<float> y(x.size());

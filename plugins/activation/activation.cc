@@ -44,6 +44,7 @@ Definitions activation_definitions() {
   }
   all.add(activation_kernels());
   all.add(more_activations());
+  all.add(activation_rules());
   return all;
 }
 

@@ -29,6 +29,9 @@ Definitions activation_kernels();
 // The activations that ActivationKind has no form for, with their kernels.
 Definitions more_activations();
 
+// Rewrites of activations that models spell out.
+Definitions activation_rules();
+
 }  // namespace tenon::plugins
 
 #endif  // TENON_PLUGINS_ACTIVATION_ACTIVATION_H_

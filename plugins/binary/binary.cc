@@ -106,12 +106,12 @@ class BinaryKernel final : public IPlugin {
   explicit BinaryKernel(const BinaryOp& op) : op_(op) {}
 
   void configure(const Config& config) override {
-    format_ = config.combo().output(0).format;
+    shapes_ = BinaryShapes(config.combo());
     dtype_ = config.combo().output(0).dtype;
   }
 
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
-    const cpu::BroadcastShape shape = binary_shape(format_, inputs[0].dims, inputs[1].dims);
+    const cpu::BroadcastShape shape = shapes_.shape(inputs[0].dims, inputs[1].dims);
     if (dtype_ != TN_F32) {
       const auto type = dtype_ == TN_I32 ? cpu::ElementType::kI32 : cpu::ElementType::kI64;
       cpu::integer_binary(op_.kind, type, shape, inputs[0].data, inputs[1].data, outputs[0].data, to_parallel(exec),
@@ -121,33 +121,54 @@ class BinaryKernel final : public IPlugin {
     float* y = static_cast<float*>(outputs[0].data);
     cpu::pointwise_binary(op_.kind, shape, static_cast<const float*>(inputs[0].data),
                           static_cast<const float*>(inputs[1].data), y, to_parallel(exec), cpu::detect_isa());
-    if (op_.kind == cpu::BinaryKind::kDiv) zero_filling(format_, outputs[0].dims, y);  // 0 / 0 there
+    // 0 / 0 there
+    if (op_.kind == cpu::BinaryKind::kDiv || shapes_.single()) zero_filling(shapes_.output(), outputs[0].dims, y);
   }
 
  private:
   const BinaryOp& op_;
-  TnFormat format_ = row_format();
+  BinaryShapes shapes_;
   int32_t dtype_ = TN_F32;
 };
 
 }  // namespace
 
-// Which formats can hold both operands: in nhwc and blocked formats broadcasting needs equal ranks, and a filled-up
-// block of channels cannot be repeated.
+void add_binary_combos(Kernel* kernel) {
+  for (auto port : image_ports()) {
+    kernel->combo({port(TN_F32), port(TN_F32)}, {port(TN_F32)}).may_alias(0, 0).may_alias(0, 1);
+    if (is_row(port(TN_F32).format)) continue;
+    kernel->combo({port(TN_F32), f32_row()}, {port(TN_F32)}).may_alias(0, 0);
+    kernel->combo({f32_row(), port(TN_F32)}, {port(TN_F32)}).may_alias(0, 1);
+  }
+}
+
+// In nhwc and blocked formats broadcasting needs equal ranks, and a filled-up block of channels cannot be repeated.
 void binary_tactics(const Site& site, const Combo& combo, Tactics& tactics) {
   const TnFormat& format = combo.output(0).format;
   if (!is_row(format)) {
     const Dims a = site.dims(0);
     const Dims b = site.dims(1);
-    if (a.rank != 4 || b.rank != 4) throw Declined("image formats need two operands of rank 4");
-    if (channel_block(format) > 0 && a[1] != b[1]) throw Declined("blocked formats need operands with equal channels");
+    const bool a_single = is_row(combo.input(0).format);
+    const bool b_single = is_row(combo.input(1).format);
+    if (a_single || b_single) {
+      if ((a_single ? a : b).elements() != 1 || (a_single ? b : a).rank != 4) {
+        throw Declined("beside image formats the other operand has one element");
+      }
+    } else {
+      if (a.rank != 4 || b.rank != 4) throw Declined("image formats need two operands of rank 4");
+      if (channel_block(format) > 0 && a[1] != b[1])
+        throw Declined("blocked formats need operands with equal channels");
+    }
   }
   tactics.add("");
 }
 
-cpu::BroadcastShape binary_shape(const TnFormat& format, const TnDims& a_dims, const TnDims& b_dims) {
-  const Dims a = physical_dims(format, a_dims);
-  const Dims b = physical_dims(format, b_dims);
+cpu::BroadcastShape BinaryShapes::shape(const TnDims& a_dims, const TnDims& b_dims) const {
+  const auto physical = [&](const TnFormat& format, const TnDims& dims) {
+    return same_format(format, y_) ? physical_dims(format, dims) : Dims{};
+  };
+  const Dims a = physical(a_, a_dims);
+  const Dims b = physical(b_, b_dims);
   cpu::BroadcastShape shape;
   if (!cpu::broadcast_shape(a.rank, a.d, b.rank, b.d, &shape)) {
     throw Invalid(text("shapes ", to_text(a), " and ", to_text(b), " do not broadcast"));
@@ -194,8 +215,7 @@ Definitions binary_definitions() {
     if (op->kind == cpu::BinaryKind::kPRelu) definition.infer(prelu_infer);
     if (op->kind == cpu::BinaryKind::kDiv) definition.generate(generate_divisors);
     Kernel kernel(base + "/1", base + ".vector.f32", [op] { return std::make_unique<BinaryKernel>(*op); });
-    for (auto port : image_ports())
-      kernel.combo({port(TN_F32), port(TN_F32)}, {port(TN_F32)}).may_alias(0, 0).may_alias(0, 1);
+    add_binary_combos(&kernel);
     kernel.deterministic().tactics(binary_tactics);
     all.add(definition);
     all.add(kernel);

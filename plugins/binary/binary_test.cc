@@ -167,6 +167,9 @@ TEST_F(BinaryTest, EveryFormatAgrees) {
     OpTester(host_, id).random_input({2, 19, 5, 3}).random_input({1, 19, 1, 1}).expect_kernels({kernel});
     OpTester(host_, id).random_input({2, 19, 5, 3}).random_input({1, 1, 5, 3}).expect_kernels({kernel});
     OpTester(host_, id).random_input({2, 19, 5, 3}).random_input({1}).expect_kernels({kernel});
+    OpTester(host_, id).random_input({2, 19, 5, 3}).input({}, {0.75f}).expect_kernels({kernel});
+    if (id == "tenon.prelu/1") continue;
+    OpTester(host_, id).input({1, 1, 1, 1}, {0.75f}).random_input({2, 19, 5, 3}).expect_kernels({kernel});
   }
 }
 

@@ -88,25 +88,23 @@ void pow_generate(const Generate& question) {
 
 class PowKernel final : public IPlugin {
  public:
-  void configure(const Config& config) override { format_ = config.combo().output(0).format; }
+  void configure(const Config& config) override { shapes_ = BinaryShapes(config.combo()); }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     float* y = static_cast<float*>(outputs[0].data);
-    cpu::pointwise_pow(binary_shape(format_, inputs[0].dims, inputs[1].dims), static_cast<const float*>(inputs[0].data),
+    cpu::pointwise_pow(shapes_.shape(inputs[0].dims, inputs[1].dims), static_cast<const float*>(inputs[0].data),
                        static_cast<const float*>(inputs[1].data), y, to_parallel(exec), cpu::detect_isa());
-    zero_filling(format_, outputs[0].dims, y);  // 0 to the power of 0 is 1
+    zero_filling(shapes_.output(), outputs[0].dims, y);  // 0 to the power of 0 is 1
   }
 
  private:
-  TnFormat format_ = row_format();
+  BinaryShapes shapes_;
 };
 
 }  // namespace
 
 Definitions pow_definitions() {
   Kernel definition = kernel<PowKernel>("tenon.pow/1", "tenon.pow.scalar.f32");
-  for (auto port : image_ports()) {
-    definition.combo({port(TN_F32), port(TN_F32)}, {port(TN_F32)}).may_alias(0, 0).may_alias(0, 1);
-  }
+  add_binary_combos(&definition);
   return {op("tenon.pow/1")
               .doc("Power with numpy's broadcasting. y = a to the power of b, in a's dtype; integers to integers wrap, "
                    "other integers are truncated and saturate")

@@ -150,39 +150,75 @@ TENON_CPU_INLINE Vec ceil(Vec x) {
   return rounded(x, [x](Vec nearest) { return select(less(nearest, x), add(nearest, broadcast(1.0f)), nearest); });
 }
 
-// Below 1 the Taylor series, 2 / sqrt(pi) * sum (-1)^n x^(2n+1) / (n! (2n+1)); above it formula 7.1.26 of Abramowitz
-// and Stegun, Handbook of Mathematical Functions, whose absolute error is 1.5e-7.
-TENON_CPU_INLINE Vec erf(Vec x) {
-  const Vec magnitude = absolute(x);
-  const Vec square = mul(x, x);
-  Vec series = broadcast(1.0f / (3628800.0f * 21));
-  series = fma(series, square, broadcast(-1.0f / (362880.0f * 19)));
-  series = fma(series, square, broadcast(1.0f / (40320.0f * 17)));
-  series = fma(series, square, broadcast(-1.0f / (5040.0f * 15)));
-  series = fma(series, square, broadcast(1.0f / (720.0f * 13)));
-  series = fma(series, square, broadcast(-1.0f / (120.0f * 11)));
-  series = fma(series, square, broadcast(1.0f / (24.0f * 9)));
-  series = fma(series, square, broadcast(-1.0f / (6.0f * 7)));
-  series = fma(series, square, broadcast(1.0f / (2.0f * 5)));
-  series = fma(series, square, broadcast(-1.0f / 3));
-  series = fma(series, square, broadcast(1.0f));
-  series = mul(mul(series, x), broadcast(1.12837916709551257f));
+// sin(x), or cos(x) with `quarter` 1, for |x| <= kSinCosRange: x = n pi / 2 + r, n and r of the nearest n. The first
+// two parts of pi / 2 have 13 bits, so that their products with n, which has 10, are exact.
+TENON_CPU_INLINE Vec sin_quarter(Vec x, int32_t quarter) {
+  const VecI n = round_to_int(mul(x, broadcast(0.63661977236758134f)));
+  const Vec nf = to_float(n);
+  Vec r = sub(x, mul(nf, broadcast(1.57080078125f)));
+  r = sub(r, mul(nf, broadcast(-4.454515874385834e-06f)));
+  r = sub(r, mul(nf, broadcast(6.077100506506192e-11f)));
+  const Vec square = mul(r, r);
+  Vec sine = broadcast(1.0f / 362880);
+  sine = fma(sine, square, broadcast(-1.0f / 5040));
+  sine = fma(sine, square, broadcast(1.0f / 120));
+  sine = fma(sine, square, broadcast(-1.0f / 6));
+  sine = fma(mul(sine, square), r, r);
+  Vec cosine = broadcast(-1.0f / 3628800);
+  cosine = fma(cosine, square, broadcast(1.0f / 40320));
+  cosine = fma(cosine, square, broadcast(-1.0f / 720));
+  cosine = fma(cosine, square, broadcast(1.0f / 24));
+  cosine = fma(cosine, square, broadcast(-0.5f));
+  cosine = fma(cosine, square, broadcast(1.0f));
+  const VecI which = add_i(n, broadcast_i(quarter));
+  const Mask even = less(to_float(and_i(which, broadcast_i(1))), broadcast(0.5f));
+  const VecI sign = shift_left<30>(and_i(which, broadcast_i(2)));
+  return from_bits(xor_i(bits(select(even, sine, cosine)), sign));
+}
 
-  const Vec t = div(broadcast(1.0f), fma(magnitude, broadcast(0.3275911f), broadcast(1.0f)));
+// 1 - erf(x) for x >= 0 by formula 7.1.26 of Abramowitz and Stegun, Handbook of Mathematical Functions, whose absolute
+// error is 1.5e-7.
+TENON_CPU_INLINE Vec erfc_positive(Vec x) {
+  const Vec t = div(broadcast(1.0f), fma(x, broadcast(0.3275911f), broadcast(1.0f)));
   Vec p = broadcast(1.061405429f);
   p = fma(p, t, broadcast(-1.453152027f));
   p = fma(p, t, broadcast(1.421413741f));
   p = fma(p, t, broadcast(-0.284496736f));
   p = fma(p, t, broadcast(0.254829592f));
-  const Vec rest = mul(mul(p, t), exp(sub(zero(), square)));
-  const Vec far = copy_sign(sub(broadcast(1.0f), rest), x);
-  return select(less(magnitude, broadcast(1.0f)), series, far);
+  return mul(mul(p, t), exp(sub(zero(), mul(x, x))));
 }
 
-// The bound keeps -inf * 0 away.
+// For |x| < 1 the Taylor series, 2 / sqrt(pi) * sum (-1)^n x^(2n+1) / (n! (2n+1)).
+TENON_CPU_INLINE Vec erf_series(Vec x) {
+  const Vec square = mul(x, x);
+  Vec p = broadcast(1.0f / (3628800.0f * 21));
+  p = fma(p, square, broadcast(-1.0f / (362880.0f * 19)));
+  p = fma(p, square, broadcast(1.0f / (40320.0f * 17)));
+  p = fma(p, square, broadcast(-1.0f / (5040.0f * 15)));
+  p = fma(p, square, broadcast(1.0f / (720.0f * 13)));
+  p = fma(p, square, broadcast(-1.0f / (120.0f * 11)));
+  p = fma(p, square, broadcast(1.0f / (24.0f * 9)));
+  p = fma(p, square, broadcast(-1.0f / (6.0f * 7)));
+  p = fma(p, square, broadcast(1.0f / (2.0f * 5)));
+  p = fma(p, square, broadcast(-1.0f / 3));
+  p = fma(p, square, broadcast(1.0f));
+  return mul(mul(p, x), broadcast(1.12837916709551257f));
+}
+
+TENON_CPU_INLINE Vec erf(Vec x) {
+  const Vec magnitude = absolute(x);
+  const Vec far = copy_sign(sub(broadcast(1.0f), erfc_positive(magnitude)), x);
+  return select(less(magnitude, broadcast(1.0f)), erf_series(x), far);
+}
+
 TENON_CPU_INLINE Vec gelu(Vec x) {
-  const Vec half = mul(at_least(broadcast(-150.0f), x), broadcast(0.5f));
-  return mul(half, add(erf(mul(x, broadcast(0.70710678118654752f))), broadcast(1.0f)));
+  const Vec z = mul(x, broadcast(0.70710678118654752f));
+  const Vec one = broadcast(1.0f);
+  const Vec tail = erfc_positive(absolute(z));  // without the cancellation that 1 + erf(z) has below -1
+  const Vec far = select(less(z, zero()), tail, sub(broadcast(2.0f), tail));
+  const Vec gate = select(less(absolute(z), one), add(erf_series(z), one), far);
+  // The bound keeps -inf * 0 away.
+  return mul(mul(at_least(broadcast(-150.0f), x), broadcast(0.5f)), gate);
 }
 
 TENON_CPU_INLINE Vec gelu_tanh(Vec x) {

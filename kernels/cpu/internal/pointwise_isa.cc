@@ -75,6 +75,10 @@ void unary(UnaryKind kind, float alpha, float beta, int64_t count, const float* 
       return map(count, x, y, [](Vec v) { return ceil(v); });
     case UnaryKind::kRoundEven:
       return map(count, x, y, [](Vec v) { return round_even(v); });
+    case UnaryKind::kSin:
+      return map(count, x, y, [](Vec v) { return sin_quarter(v, 0); });
+    case UnaryKind::kCos:
+      return map(count, x, y, [](Vec v) { return sin_quarter(v, 1); });
     case UnaryKind::kErf:
       return map(count, x, y, [](Vec v) { return erf(v); });
     case UnaryKind::kGelu:

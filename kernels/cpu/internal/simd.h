@@ -62,6 +62,7 @@ TENON_CPU_INLINE VecI add_i(VecI a, VecI b) { return _mm512_add_epi32(a, b); }
 TENON_CPU_INLINE VecI sub_i(VecI a, VecI b) { return _mm512_sub_epi32(a, b); }
 TENON_CPU_INLINE VecI and_i(VecI a, VecI b) { return _mm512_and_si512(a, b); }
 TENON_CPU_INLINE VecI or_i(VecI a, VecI b) { return _mm512_or_si512(a, b); }
+TENON_CPU_INLINE VecI xor_i(VecI a, VecI b) { return _mm512_xor_si512(a, b); }
 template <int kBits>
 TENON_CPU_INLINE VecI shift_left(VecI a) {
   return _mm512_slli_epi32(a, kBits);
@@ -124,6 +125,7 @@ TENON_CPU_INLINE VecI add_i(VecI a, VecI b) { return _mm256_add_epi32(a, b); }
 TENON_CPU_INLINE VecI sub_i(VecI a, VecI b) { return _mm256_sub_epi32(a, b); }
 TENON_CPU_INLINE VecI and_i(VecI a, VecI b) { return _mm256_and_si256(a, b); }
 TENON_CPU_INLINE VecI or_i(VecI a, VecI b) { return _mm256_or_si256(a, b); }
+TENON_CPU_INLINE VecI xor_i(VecI a, VecI b) { return _mm256_xor_si256(a, b); }
 template <int kBits>
 TENON_CPU_INLINE VecI shift_left(VecI a) {
   return _mm256_slli_epi32(a, kBits);
@@ -188,6 +190,7 @@ TENON_CPU_INLINE VecI add_i(VecI a, VecI b) { return _mm_add_epi32(a, b); }
 TENON_CPU_INLINE VecI sub_i(VecI a, VecI b) { return _mm_sub_epi32(a, b); }
 TENON_CPU_INLINE VecI and_i(VecI a, VecI b) { return _mm_and_si128(a, b); }
 TENON_CPU_INLINE VecI or_i(VecI a, VecI b) { return _mm_or_si128(a, b); }
+TENON_CPU_INLINE VecI xor_i(VecI a, VecI b) { return _mm_xor_si128(a, b); }
 template <int kBits>
 TENON_CPU_INLINE VecI shift_left(VecI a) {
   return _mm_slli_epi32(a, kBits);
