@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "importers/onnx/rules.h"
+#include "importers/onnx/window.h"
 
 namespace tenon::onnx {
 namespace {
@@ -83,48 +84,18 @@ void qlinear_matmul(OnnxNode& node) {
   node.output(0, node.add("tenon.requantize/1", {sums, scale, by_column(node, 7)}));
 }
 
-/// The attributes of tenon.conv_integer for an image x and weights.
+/// The attributes of tenon.conv_integer for x and weights.
 NewAttrs convolution(OnnxNode& node, const Dims& x, const Dims& weights) {
-  const int spatial = x.rank - 2;
-  if (spatial < 1 || weights.rank != x.rank) {
-    throw Invalid(
-        text("expected x and w of the same rank of at least 3, found ", to_text(x), " and ", to_text(weights)));
-  }
-  const auto axes = static_cast<size_t>(spatial);
-  const std::vector<int64_t> ones(axes, 1);
-  const std::vector<int64_t> strides = node.i64s("strides", ones);
-  const std::vector<int64_t> dilations = node.i64s("dilations", ones);
-  std::vector<int64_t> pads = node.i64s("pads", std::vector<int64_t>(2 * axes, 0));
-  const std::vector<int64_t> kernel(weights.begin() + 2, weights.end());
+  const std::vector<int64_t> kernel(weights.begin() + std::min(weights.rank, 2), weights.end());
   if (node.i64s("kernel_shape", kernel) != kernel) {
-    throw Invalid(text("kernel_shape: expected the last dims of w ", to_text(weights)));
+    throw Invalid(text("attribute kernel_shape: expected the last dims of w ", to_text(weights)));
   }
-  const std::string auto_pad = node.str("auto_pad", "NOTSET");
-  if (auto_pad == "VALID") {
-    pads.assign(2 * axes, 0);
-  } else if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
-    if (strides.size() != axes || dilations.size() != axes) {
-      throw Invalid(text("strides and dilations: expected ", spatial, " numbers each"));
-    }
-    pads.assign(2 * axes, 0);
-    for (size_t n = 0; n < axes; ++n) {
-      const int64_t size = x[static_cast<int>(n) + 2], stride = strides[n];
-      // Later checks name the attribute; here they only must not break the arithmetic.
-      if (stride < 1 || stride > INT32_MAX || dilations[n] < 1 || dilations[n] > INT32_MAX || kernel[n] > INT32_MAX ||
-          size > INT32_MAX) {
-        continue;
-      }
-      const int64_t outputs = (size + stride - 1) / stride;
-      const int64_t total = std::max<int64_t>((outputs - 1) * stride + (kernel[n] - 1) * dilations[n] + 1 - size, 0);
-      const int64_t smaller = total / 2;
-      pads[n] = auto_pad == "SAME_UPPER" ? smaller : total - smaller;
-      pads[n + axes] = total - pads[n];
-    }
-  } else if (auto_pad != "NOTSET") {
-    throw Invalid(text("auto_pad: expected NOTSET, SAME_UPPER, SAME_LOWER or VALID, found ", auto_pad));
-  }
+  const Window window = window_over(node, x, kernel);
   NewAttrs attrs = node.attrs();
-  attrs.i64s("strides", strides).i64s("pads", pads).i64s("dilations", dilations).i64("groups", node.i64("group", 1));
+  attrs.i64s("strides", window.strides)
+      .i64s("pads", window.pads())
+      .i64s("dilations", window.dilations)
+      .i64("groups", node.i64("group", 1));
   return attrs;
 }
 

@@ -257,7 +257,8 @@ Definitions conv_integer_definitions() {
               .optional()
               .output("y", "[N, M, ...], i32")
               .infer(conv_integer_infer)
-              .reference(conv_integer_reference),
+              .reference(conv_integer_reference)
+              .generate(generate_bytes),
           kernel_definition.tactics(ConvIntegerKernel::tactics).deterministic()};
 }
 

@@ -188,7 +188,7 @@ class MatmulIntegerKernel final : public IPlugin {
       const auto b = matrix_of<B>(g_.b, index, g_.batch.rank, inputs[kB].data, b_zero);
       int32_t* c = y + linear * g_.m() * g_.n();
       cpu::parallel_ranges(parallel, g_.m(), 1 + 4096 / (row + g_.n()), [&](int64_t begin, int64_t end) {
-        cpu::pack_integer_rows(a, g_.k(), begin, end, packed + begin * row);
+        cpu::pack_integer_rows(a, g_.k(), begin, end, packed);
         std::fill(c + begin * g_.n(), c + end * g_.n(), 0);
       });
       cpu::IntegerGemm job;
@@ -229,7 +229,8 @@ Definitions matmul_integer_definitions() {
               .optional()
               .output("y", "[..., M, N], i32")
               .infer(matmul_integer_infer)
-              .reference(matmul_integer_reference),
+              .reference(matmul_integer_reference)
+              .generate(generate_bytes),
           kernel_definition.tactics(MatmulIntegerKernel::tactics).deterministic()};
 }
 

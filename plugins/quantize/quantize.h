@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <tenon/sdk/plugin.hpp>
 
 #include "kernels/cpu/quantize.h"
@@ -66,6 +67,22 @@ struct ScalePlaces {
 
 // The same as the kernels want it. Declined for blocks.
 cpu::QuantizeShape quantize_shape(const Attrs& attrs, const Dims& x, const Dims& scale);
+
+// Every byte and, for 32-bit sums, small numbers: what the generators of the integer products give.
+inline void generate_bytes(const Generate& call) {
+  std::mt19937_64 engine(call.seed);
+  for (uint32_t n = 0; n < call.num_inputs; ++n) {
+    const Tensor tensor(call.inputs[n]);
+    if (!tensor.present()) continue;
+    for (int64_t i = 0; i < tensor.elements(); ++i) {
+      if (tensor.dtype() == TN_I32) {
+        tensor.data<int32_t>()[i] = static_cast<int32_t>(engine() % 2001) - 1000;
+      } else {
+        static_cast<uint8_t*>(tensor.data())[i] = static_cast<uint8_t>(engine());
+      }
+    }
+  }
+}
 
 Definitions quantize_definitions();
 Definitions quantize_kernels();

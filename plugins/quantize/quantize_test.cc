@@ -197,7 +197,7 @@ TEST_F(QuantizeTest, DynamicQuantize) {
   dynamic_quantize(1).input({6}, x).expect({}, {5.0 / 255}, 1e-9).expect_kernels(kernel);
   dynamic_quantize(2).input({6}, x).expect({}, {153}).expect_kernels(kernel);
   // The range always holds 0.
-  dynamic_quantize(0).input({3}, {1, 2, 4}).expect({3}, {64, 128, 255}).expect_kernels(kernel);
+  dynamic_quantize(0).input({3}, {1, 3, 4}).expect({3}, {64, 191, 255}).expect_kernels(kernel);
   dynamic_quantize(2).input({3}, {-1, -2, -4}).expect({}, {255}).expect_kernels(kernel);
   dynamic_quantize(0).input({2}, {0, 0}).expect({2}, {0, 0}).expect_kernels(kernel);
   dynamic_quantize(0).random_input({5, 40001}, 3).expect_kernels(kernel);
