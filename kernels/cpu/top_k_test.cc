@@ -72,5 +72,26 @@ TEST(TopK, SpecialValues) {
   EXPECT_TRUE(std::signbit(values[1]) && !std::signbit(values[2]));
 }
 
+// Infinity is smaller than NaN, also where the best so far are NaNs.
+TEST(TopK, MostAreNan) {
+  TopKShape shape;
+  shape.size = 500;
+  shape.k = 2;
+  shape.largest = false;
+  std::vector<float> input(500, NAN), values(2);
+  input[300] = INFINITY;
+  std::vector<int64_t> indices(2);
+  std::vector<uint64_t> workspace(top_k_workspace(shape, 1) / 8);
+  top_k(shape, input.data(), values.data(), indices.data(), workspace.data(), Parallel());
+  EXPECT_EQ(indices, (std::vector<int64_t>{300, 0}));
+  input[301] = 1;
+  input[499] = -1;
+  top_k(shape, input.data(), values.data(), indices.data(), workspace.data(), Parallel());
+  EXPECT_EQ(indices, (std::vector<int64_t>{499, 301}));
+  shape.largest = true;
+  top_k(shape, input.data(), values.data(), indices.data(), workspace.data(), Parallel());
+  EXPECT_EQ(indices, (std::vector<int64_t>{0, 1}));
+}
+
 }  // namespace
 }  // namespace tenon::cpu
