@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kMostRounds = 100000;
 
 void if_rule(OnnxNode& node) {
+  node.input(0);  // it is required
   const bool condition = *node.known_scalar(0) != 0;
   const std::vector<Item> results =
       node.inline_graph(node.graph(condition ? "then_branch" : "else_branch"), {}, condition ? "then" : "else");
