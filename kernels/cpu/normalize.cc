@@ -48,6 +48,26 @@ void normalize_groups(const GroupNormShape& shape, float epsilon, const float* i
   });
 }
 
+void normalize_length(int p, int64_t outer, int64_t axis, int64_t inner, const float* input, float* output,
+                      const Parallel& parallel, Isa isa) noexcept {
+  if (outer <= 0 || axis <= 0 || inner <= 0) return;
+  const NormalizeTable& table = table_of(isa);
+  constexpr int64_t kColumns = 64;  // of a task
+  const int64_t blocks = inner == 1 ? 1 : (inner + kColumns - 1) / kColumns;
+  const int64_t grain = std::max<int64_t>(kGrain / (axis * std::min(inner, kColumns)), 1);
+  parallel_ranges(parallel, outer * blocks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t column = task % blocks * kColumns;
+      const int64_t at = task / blocks * axis * inner + column;
+      if (inner == 1) {
+        table.length_row(p, axis, input + at, output + at);
+      } else {
+        table.length_columns(p, axis, inner, std::min(kColumns, inner - column), input + at, output + at);
+      }
+    }
+  });
+}
+
 void local_response_norm(const LrnParams& params, int64_t outer, int64_t channels, int64_t inner, const float* input,
                          float* output, const Parallel& parallel, Isa isa) noexcept {
   if (outer <= 0 || channels <= 0 || inner <= 0) return;

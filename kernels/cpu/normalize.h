@@ -32,6 +32,11 @@ struct GroupNormShape {
 void normalize_groups(const GroupNormShape& shape, float epsilon, const float* input, const float* scale,
                       const float* bias, float* output, const Parallel& parallel, Isa isa) noexcept;
 
+// y = x / (sum |x|^p)^(1/p), 0 where that sum is 0; along the middle dimension of [outer][axis][inner]. In place as
+// above. REQUIRES: p is 1 or 2.
+void normalize_length(int p, int64_t outer, int64_t axis, int64_t inner, const float* input, float* output,
+                      const Parallel& parallel, Isa isa) noexcept;
+
 // y[c] = x[c] / (bias + alpha / size * sum(x[i]^2))^beta, i in [c - (size - 1) / 2, c + size / 2] as far as there are
 // channels, of [outer][channels][inner]. Input and output must not overlap. REQUIRES: 1 <= size.
 struct LrnParams {

@@ -98,6 +98,38 @@ TEST(Normalize, Groups) {
   }
 }
 
+TEST(Normalize, Length) {
+  for (const int64_t axis : {1, 2, 17, 300}) {
+    for (const int64_t inner : {1, 3, 70}) {
+      for (const int p : {1, 2}) {
+        std::vector<float> x = random_floats(3 * axis * inner, 3, -3, 3);
+        for (int64_t a = 0; a < axis; ++a) x[a * inner] = 0.0f;  // a vector of length 0
+        std::vector<double> expected(x.size());
+        for (int64_t v = 0; v < 3 * inner; ++v) {
+          const int64_t first = v / inner * axis * inner + v % inner;
+          double norm = 0;
+          for (int64_t a = 0; a < axis; ++a) norm += std::pow(std::abs(static_cast<double>(x[first + a * inner])), p);
+          norm = std::pow(norm, 1.0 / p);
+          for (int64_t a = 0; a < axis; ++a) {
+            expected[first + a * inner] = norm == 0 ? 0 : x[first + a * inner] / norm;
+          }
+        }
+        const Guarded guarded(x);
+        for (const Isa isa : available_isas()) {
+          SCOPED_TRACE(testing::Message() << axis << "," << inner << " p " << p << " " << isa_name(isa));
+          Buffer y(x.size() * sizeof(float), 4);
+          normalize_length(p, 3, axis, inner, guarded.data(), y.data(), make_parallel(3), isa);
+          EXPECT_TRUE(y.intact());
+          EXPECT_EQ(count_mismatches(y.data(), expected, 1e-6), 0);
+          std::vector<float> in_place = x;
+          normalize_length(p, 3, axis, inner, in_place.data(), in_place.data(), make_parallel(1), isa);
+          EXPECT_EQ(std::memcmp(in_place.data(), y.data(), x.size() * sizeof(float)), 0);
+        }
+      }
+    }
+  }
+}
+
 TEST(Normalize, LocalResponse) {
   for (const int64_t channels : {1, 2, 5, 20}) {
     for (const int64_t inner : {1, 9, 169}) {

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <tenon/sdk/plugin.hpp>
 
+#include "kernels/cpu/normalize.h"
+#include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
 
 namespace tenon::plugins {
@@ -40,6 +42,25 @@ void lp_norm_reference(const Reference& call) {
   });
 }
 
+class LpNormKernel final : public IPlugin {
+ public:
+  void configure(const Config& config) override {
+    const Site site = config.site();
+    axis_ = normalize_axis(site.attrs().i64("axis"), site.dims(0).rank);
+    p_ = static_cast<int>(site.attrs().i64("p"));
+  }
+  void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
+    const Dims dims = inputs[0].dims;
+    cpu::normalize_length(p_, dims.product(0, axis_), dims[axis_], dims.product(axis_ + 1, dims.rank),
+                          static_cast<const float*>(inputs[0].data), static_cast<float*>(outputs[0].data),
+                          to_parallel(exec), cpu::detect_isa());
+  }
+
+ private:
+  int axis_ = 0;
+  int p_ = 2;
+};
+
 }  // namespace
 }  // namespace tenon::plugins
 
@@ -57,4 +78,8 @@ TENON_PLUGIN("tenon.lp_norm", "1", "Apache-2.0",
                  .reference(tenon::plugins::lp_norm_reference)
                  .tolerance([](const tenon::Attrs&, int32_t dtype) {
                    return tenon::plugins::pointwise_tolerance(dtype);
-                 }))
+                 }),
+             tenon::kernel<tenon::plugins::LpNormKernel>("tenon.lp_norm/1", "tenon.lp_norm.vector.f32")
+                 .combo({tenon::f32_row()}, {tenon::f32_row()})
+                 .may_alias(0, 0)
+                 .deterministic())

@@ -83,5 +83,18 @@ TEST(GroupNormalizationRule, ScaleOfGroupsThenOfChannels) {
       .expect_error("expected [4], found [2]");
 }
 
+TEST(WrongModels, AbsentInputsAndBadAttributes) {
+  ModelTester("HannWindow", 17).expect_error("required");
+  ModelTester("If", 13).expect_error("required");
+  ModelTester("Softmax", 13).expect_error("required");
+  ModelTester("BatchNormalization", 15).input({1, 1}, {1}).expect_error("required");
+  ModelTester("GroupNormalization", 21).input({1, 4}, zeros(4)).expect_error("num_groups");
+  ModelTester("LRN", 13).attr("size", 0).input({1, 4}, zeros(4)).expect_error("size");
+  ModelTester("LpNormalization", 22).attr("p", 3).input({1, 4}, zeros(4)).expect_error("outside [1,2]");
+  ModelTester("LayerNormalization", 17).attr("axis", 2).input({1, 4}, zeros(4)).expect_error("axis");
+  ModelTester("MeanVarianceNormalization", 13).input({1, 4}, zeros(4)).expect_error("axes");
+  ModelTester("TfIdfVectorizer", 9).attr("pool_strings", 1).input({4}, zeros(4)).expect_error("pool_strings");
+}
+
 }  // namespace
 }  // namespace tenon::testing

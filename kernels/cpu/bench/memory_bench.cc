@@ -72,6 +72,22 @@ BENCHMARK(reduce_axis)
                     static_cast<int>(ReduceKind::kLogSumExp)},
                    {0, 1, 2}});
 
+// Arguments: kind, length of a row.
+void reduce_rows(benchmark::State& state) {
+  const int64_t length = state.range(1);
+  const int64_t dims[] = {4096, length};
+  const bool folded[] = {false, true};
+  std::vector<float> x(4096 * length, 0.7f);
+  std::vector<float> y(4096);
+  const ReduceShape shape = reduce_shape(2, dims, folded);
+  for (auto _ : state) {
+    reduce(static_cast<ReduceKind>(state.range(0)), shape, x.data(), y.data(), {}, detect_isa());
+  }
+  count(state, static_cast<int64_t>(x.size()));
+}
+BENCHMARK(reduce_rows)
+    ->ArgsProduct({{static_cast<int>(ReduceKind::kMean), static_cast<int>(ReduceKind::kMax)}, {3, 20, 100}});
+
 // Argument: elements after the axis; 1 is a row.
 void arg_max(benchmark::State& state) {
   const int64_t inner = state.range(0);

@@ -10,9 +10,17 @@ constexpr int kChains = 4;
 // Elements whose sum is kept apart before it joins the total, so that rounding errors do not grow with the length.
 constexpr int64_t kSumBlock = 8 * 1024;
 
-// The sum of x - mean, or of its squares.
-template <bool kSquares>
-float sum_of(int64_t length, const float* x, float mean) {
+enum class Term { kValue, kMagnitude, kSquare };
+
+template <Term kTerm>
+TENON_CPU_INLINE Vec add_term(Vec sum, Vec v) {
+  if constexpr (kTerm == Term::kSquare) return fma(v, v, sum);
+  return add(sum, kTerm == Term::kMagnitude ? absolute(v) : v);
+}
+
+// The mean of x - mean, of its magnitudes, or of its squares.
+template <Term kTerm>
+float mean_of(int64_t length, const float* x, float mean) {
   const Vec shift = broadcast(mean);
   double total = 0;
   for (int64_t begin = 0; begin < length; begin += kSumBlock) {
@@ -22,27 +30,28 @@ float sum_of(int64_t length, const float* x, float mean) {
     int64_t i = begin;
     for (; i + kChains * kWidth <= end; i += kChains * kWidth) {
       for (int c = 0; c < kChains; ++c) {
-        const Vec v = sub(load(x + i + c * kWidth), shift);
-        sums[c] = kSquares ? fma(v, v, sums[c]) : add(sums[c], v);
+        sums[c] = add_term<kTerm>(sums[c], sub(load(x + i + c * kWidth), shift));
       }
     }
     for (; i + kWidth <= end; i += kWidth) {
-      const Vec v = sub(load(x + i), shift);
-      sums[0] = kSquares ? fma(v, v, sums[0]) : add(sums[0], v);
+      sums[0] = add_term<kTerm>(sums[0], sub(load(x + i), shift));
     }
     float lanes[kWidth];
     store(lanes, add(add(sums[0], sums[1]), add(sums[2], sums[3])));
     float sum = 0;
     for (int lane = 0; lane < kWidth; ++lane) sum += lanes[lane];
-    for (; i < end; ++i) sum += kSquares ? (x[i] - mean) * (x[i] - mean) : x[i] - mean;
+    for (; i < end; ++i) {
+      const float v = x[i] - mean;
+      sum += kTerm == Term::kSquare ? v * v : kTerm == Term::kMagnitude ? __builtin_fabsf(v) : v;
+    }
     total += static_cast<double>(sum);
   }
   return static_cast<float>(total / static_cast<double>(length));
 }
 
 Moments moments(NormKind kind, int64_t length, float epsilon, const float* input) {
-  const float mean = kind == NormKind::kRms ? 0.0f : sum_of<false>(length, input, 0.0f);
-  const float variance = sum_of<true>(length, input, mean);
+  const float mean = kind == NormKind::kRms ? 0.0f : mean_of<Term::kValue>(length, input, 0.0f);
+  const float variance = mean_of<Term::kSquare>(length, input, mean);
   return {mean, 1.0f / __builtin_sqrtf(variance + epsilon)};
 }
 
@@ -66,6 +75,34 @@ void channel(const Moments& moments, int64_t length, const float* input, float s
   for (int64_t i = 0; i < length; i += kWidth) {
     const int64_t valid = length - i;
     store_first(output + i, fma(sub(load_first(input + i, valid), mean), factor, offset), valid);
+  }
+}
+
+void length_row(int p, int64_t axis, const float* input, float* output) {
+  const float mean = p == 2 ? mean_of<Term::kSquare>(axis, input, 0.0f) : mean_of<Term::kMagnitude>(axis, input, 0.0f);
+  const float sum = mean * static_cast<float>(axis);
+  const float norm = p == 2 ? __builtin_sqrtf(sum) : sum;
+  const Vec factor = broadcast(norm == 0.0f ? 0.0f : 1.0f / norm);
+  for (int64_t i = 0; i < axis; i += kWidth) {
+    store_first(output + i, mul(load_first(input + i, axis - i), factor), axis - i);
+  }
+}
+
+void length_columns(int p, int64_t axis, int64_t inner, int64_t columns, const float* input, float* output) {
+  for (int64_t column = 0; column < columns; column += kWidth) {
+    const int64_t valid = columns - column;
+    Vec sum = zero();
+    for (int64_t i = 0; i < axis; ++i) {
+      const Vec x = load_first(input + i * inner + column, valid);
+      sum = p == 2 ? add_term<Term::kSquare>(sum, x) : add_term<Term::kMagnitude>(sum, x);
+    }
+    const Vec norm = p == 2 ? sqrt(sum) : sum;
+    // NaN stays; 0 gives 0.
+    const Vec factor = select(less(zero(), norm), div(broadcast(1.0f), norm), norm);
+    for (int64_t i = 0; i < axis; ++i) {
+      const int64_t at = i * inner + column;
+      store_first(output + at, mul(load_first(input + at, valid), factor), valid);
+    }
   }
 }
 
@@ -94,6 +131,6 @@ void lrn(const LrnParams& params, int64_t channels, int64_t inner, int64_t colum
 
 }  // namespace
 
-const NormalizeTable kNormalizeTable = {moments, row, channel, lrn};
+const NormalizeTable kNormalizeTable = {moments, row, channel, length_row, length_columns, lrn};
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -18,6 +18,9 @@ struct NormalizeTable {
               float* output);
   // y = (x - mean) * inverse * scale + bias
   void (*channel)(const Moments& moments, int64_t length, const float* input, float scale, float bias, float* output);
+  // One contiguous vector, and `columns` neighbouring columns of one [axis][inner] matrix.
+  void (*length_row)(int p, int64_t axis, const float* input, float* output);
+  void (*length_columns)(int p, int64_t axis, int64_t inner, int64_t columns, const float* input, float* output);
   // `columns` columns of one [channels][inner] matrix.
   void (*lrn)(const LrnParams& params, int64_t channels, int64_t inner, int64_t columns, const float* input,
               float* output);

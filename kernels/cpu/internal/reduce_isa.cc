@@ -38,24 +38,35 @@ TENON_CPU_INLINE Vec neutral() {
   return zero();
 }
 
-// Lanes from `valid` on become neutral.
-template <Join kJoin>
-TENON_CPU_INLINE Vec first_terms(Vec terms, int64_t valid) {
+// The terms of the last, incomplete vector of a row of `length` elements, with neutral lanes where there are none.
+template <Term kTerm, Join kJoin>
+TENON_CPU_INLINE Vec last_terms(const float* row, int64_t begin, int64_t length, Vec shift) {
+  const Vec terms = term<kTerm>(load_first(row + begin, length - begin), shift);
+  if constexpr (kJoin == Join::kAdd && kTerm != Term::kExp) return terms;
   float lanes[kWidth];
   store(lanes, terms);
   float none[kWidth];
   store(none, neutral<kJoin>());
-  for (int64_t lane = valid; lane < kWidth; ++lane) lanes[lane] = none[lane];
+  for (int64_t lane = length - begin; lane < kWidth; ++lane) lanes[lane] = none[lane];
   return load(lanes);
+}
+
+template <Join kJoin>
+TENON_CPU_INLINE float join_scalars(float a, float b) {
+  if constexpr (kJoin == Join::kMultiply) return a * b;
+  if constexpr (kJoin == Join::kMax) return a != a || a > b ? a : b;
+  if constexpr (kJoin == Join::kMin) return a != a || a < b ? a : b;
+  return a + b;
 }
 
 template <Join kJoin>
 TENON_CPU_INLINE Vec join_lanes(Vec v) {
   float lanes[kWidth];
   store(lanes, v);
-  Vec total = broadcast(lanes[0]);
-  for (int lane = 1; lane < kWidth; ++lane) total = join<kJoin>(total, broadcast(lanes[lane]));
-  return total;
+  for (int half = kWidth / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) lanes[lane] = join_scalars<kJoin>(lanes[lane], lanes[lane + half]);
+  }
+  return broadcast(lanes[0]);
 }
 
 // All lanes of the result are equal.
@@ -77,10 +88,7 @@ Vec fold_row(const ReduceWalk& rows, int64_t length, const float* input, Vec shi
       total = join<kJoin>(total, sums[0]);
     }
     for (; i + kWidth <= length; i += kWidth) total = join<kJoin>(total, term<kTerm>(load(x + i), shift));
-    if (i < length) {
-      const Vec terms = term<kTerm>(load_first(x + i, length - i), shift);
-      total = join<kJoin>(total, first_terms<kJoin>(terms, length - i));
-    }
+    if (i < length) total = join<kJoin>(total, last_terms<kTerm, kJoin>(x, i, length, shift));
   }
   return join_lanes<kJoin>(total);
 }
