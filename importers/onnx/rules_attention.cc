@@ -152,15 +152,16 @@ void causal_conv_rule(OnnxNode& node) {
     past = node.cast(node.constant(host_tensor(TN_F32, past_dims, zeros.data())), node.dtype(0));
   }
   const TnValueId all = append(node, past, node.input(0));
-  const TnValueId image = node.reshape(all, {x[0], x[1], 1, before + x[2]});
-  TnValueId y = node.add("tenon.conv2d/1", node.attrs().i64("groups", x[1]),
-                         {image, node.reshape(node.input(1), {x[1], 1, 1, w[2]}), node.optional_input(2)});
   const std::string activation = node.str("activation", "none");
-  if (activation == "silu" || activation == "swish") {
-    y = node.add("tenon.swish/1", {y});
-  } else if (activation != "none") {
-    throw Unsupported{text("attribute activation = ", activation)};
-  }
+  const bool swish = activation == "silu" || activation == "swish";
+  if (!swish && activation != "none") throw Unsupported{text("attribute activation = ", activation)};
+  // What goes into the activation is not rounded to 16 bits.
+  const int32_t dtype = node.dtype(0);
+  const auto wide = [&](TnValueId value) { return value == TN_NO_ID || !swish ? value : node.cast(value, TN_F32); };
+  TnValueId y = node.add("tenon.conv2d/1", node.attrs().i64("groups", x[1]),
+                         {node.reshape(wide(all), {x[0], x[1], 1, before + x[2]}),
+                          node.reshape(wide(node.input(1)), {x[1], 1, 1, w[2]}), wide(node.optional_input(2))});
+  if (swish) y = node.cast(node.add("tenon.swish/1", {y}), dtype);
   node.output(0, node.reshape(y, {x[0], x[1], x[2]}));
   if (!node.wants(1)) return;
   node.output(1, node.add("tenon.slice/1",

@@ -197,12 +197,31 @@ std::vector<Roles> plan(const EinsumTerms& terms) {
   return steps;
 }
 
+/// The axes of operand n that are summed alone: nobody else has their labels. They are taken out of its labels.
+std::vector<int64_t> take_own_sums(EinsumTerms* terms, size_t n) {
+  std::vector<int64_t> axes;
+  Labels others = terms->output, kept;
+  for (size_t m = 0; m < terms->operands.size(); ++m) {
+    if (m != n) others = joined(others, terms->operands[m]);
+  }
+  for (size_t axis = 0; axis < terms->operands[n].size(); ++axis) {
+    const int label = terms->operands[n][axis];
+    if (contains(others, label)) {
+      kept.push_back(label);
+    } else {
+      axes.push_back(static_cast<int64_t>(axis));
+    }
+  }
+  terms->operands[n] = kept;
+  return axes;
+}
+
 void einsum_rule(OnnxNode& node) {
-  const std::vector<TnValueId> inputs = node.inputs_from(0);
+  std::vector<TnValueId> inputs = node.inputs_from(0);
   std::vector<Dims> shapes;
   for (const TnValueId input : inputs) shapes.push_back(node.dims_of(input));
   const std::string equation = node.str("equation");
-  const EinsumTerms terms = EinsumTerms::make(equation, shapes);
+  EinsumTerms terms = EinsumTerms::make(equation, shapes);
   bool plain = true;
   for (size_t n = 0; n < inputs.size(); ++n) {
     plain = plain && !has_repeats(terms.operands[n]) && node.dtype_of(inputs[n]) == node.dtype(0);
@@ -210,10 +229,18 @@ void einsum_rule(OnnxNode& node) {
       plain = plain && shapes[n][axis] == terms.sizes[terms.operands[n][static_cast<size_t>(axis)]];
     }
   }
+  std::vector<std::vector<int64_t>> sums;
+  if (plain && is_floating(node.dtype(0))) {
+    for (size_t n = 0; n < inputs.size(); ++n) sums.push_back(take_own_sums(&terms, n));
+  }
   const std::vector<Roles> steps = plain ? plan(terms) : std::vector<Roles>();
-  const bool only_moves = inputs.size() == 1 && terms.operands[0].size() == terms.output.size();
-  if (!plain || (steps.empty() && !only_moves)) {
+  const bool one_operand = inputs.size() == 1 && terms.operands[0].size() == terms.output.size();
+  if (!plain || (steps.empty() && !one_operand)) {
     return node.output(0, node.add("tenon.einsum/1", node.attrs().str("equation", equation), inputs));
+  }
+  for (size_t n = 0; n < sums.size(); ++n) {
+    if (sums[n].empty()) continue;
+    inputs[n] = node.add("tenon.reduce_sum/1", node.attrs().i64("keepdims", 0), {inputs[n], node.constant(sums[n])});
   }
   Labelled result = {inputs[0], terms.operands[0]};
   for (size_t n = 0; n < steps.size(); ++n) {

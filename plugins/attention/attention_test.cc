@@ -209,6 +209,8 @@ TEST_F(RotaryEmbeddingTest, Errors) {
   rotary().random_input({1, 1, 2, 4}).random_input({1, 2, 1}).random_input({1, 2, 2}).expect_invalid({"[1,2,2]"});
 }
 
+const std::vector<std::string> kRecurrent = {"tenon.linear_attention.recurrent.f32"};
+
 class LinearAttentionTest : public AttentionTest {
  protected:
   // Keys and values of size 1, so that the state is a number; two steps.
@@ -223,8 +225,8 @@ class LinearAttentionTest : public AttentionTest {
 TEST_F(LinearAttentionTest, Rules) {
   const float half = static_cast<float>(std::log(0.5));
   const auto expect = [](OpTester tester, double first, double second) {
-    tester.outputs(2, 0).expect({1, 2, 1}, {first, 2 * second}, 1e-4);
-    tester.outputs(2, 1).expect({1, 1, 1, 1}, {second}, 1e-4);
+    tester.outputs(2, 0).expect({1, 2, 1}, {first, 2 * second}, 1e-4).expect_kernels(kRecurrent);
+    tester.outputs(2, 1).expect({1, 1, 1, 1}, {second}, 1e-4).expect_kernels(kRecurrent);
   };
   expect(linear("linear"), 10 + 15, 25 + 24);
   expect(linear("gated").input({1, 2, 1}, {half, half}), 5 + 15, 10 + 24);
@@ -244,8 +246,18 @@ TEST_F(LinearAttentionTest, HeadsSizesAndScale) {
       .absent()
       .input({1, 2, 2}, {0, 0, static_cast<float>(std::log(0.5)), 0});
   // S = [1, 2], then [0.5 + 3, 2 + 4].
-  tester.outputs(2, 0).expect({1, 2, 2}, {10, 20, 95, -25}, 1e-4);
-  tester.outputs(2, 1).expect({1, 1, 2, 1}, {3.5, 6}, 1e-5);
+  tester.outputs(2, 0).expect({1, 2, 2}, {10, 20, 95, -25}, 1e-4).expect_kernels(kRecurrent);
+  tester.outputs(2, 1).expect({1, 1, 2, 1}, {3.5, 6}, 1e-5).expect_kernels(kRecurrent);
+}
+
+TEST_F(LinearAttentionTest, KernelsAgree) {
+  for (const char* rule : {"linear", "delta"}) {
+    OpTester tester(host_, "tenon.linear_attention/1");
+    tester.attr("heads", int64_t{4}).attr("key_heads", int64_t{2}).attr("rule", std::string(rule));
+    tester.random_input({3, 7, 4 * 12}).random_input({3, 7, 2 * 12}, 0.2).random_input({3, 7, 2 * 20});
+    tester.random_input({3, 2, 12, 20}).absent().random_input({3, 7, 1}, 0.5);
+    for (const int output : {0, 1}) tester.outputs(2, output).expect_kernels(kRecurrent);
+  }
 }
 
 TEST_F(LinearAttentionTest, Errors) {

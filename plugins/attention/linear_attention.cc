@@ -1,15 +1,18 @@
 // tenon.linear_attention/1: attention without softmax, as a recurrence over a state of one matrix per head.
+#include <algorithm>
 #include <cmath>
+#include <tenon/sdk/kernel.hpp>
 #include <tenon/sdk/op.hpp>
 #include <vector>
 
 #include "plugins/attention/attention.h"
+#include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
 
 namespace tenon::plugins {
 namespace {
 
-enum Port { kLinearQuery, kLinearKey, kLinearValue, kState, kDecay, kBeta };
+enum LinearPort { kLinearQuery, kLinearKey, kLinearValue, kState, kDecay, kBeta };
 
 struct LinearGeometry {
   int64_t batch = 0, steps = 0, heads = 0, key_heads = 0, key_size = 0, value_size = 0;
@@ -18,9 +21,13 @@ struct LinearGeometry {
   bool decay_per_key = false;  // one decay for each of a head's key_size rows of the state
   bool beta_per_head = false;
 
-  // For Infer and Reference. Invalid if the shapes do not fit together.
+  // For Infer, Reference and Site, which tells dims its own way. Invalid if the shapes do not fit together.
   template <class Question>
   static LinearGeometry make(const Question& question) {
+    return make(question, [&](int port) { return question.input(port).dims(); });
+  }
+  template <class Question, class DimsOf>
+  static LinearGeometry make(const Question& question, const DimsOf& dims) {
     LinearGeometry g;
     const Attrs attrs = question.attrs();
     const std::string rule = attrs.str("rule");
@@ -28,7 +35,6 @@ struct LinearGeometry {
     g.delta = rule == "delta" || rule == "gated_delta";
     g.heads = attrs.i64("heads");
     g.key_heads = attrs.i64("key_heads");
-    const auto dims = [&](int port) { return question.input(port).dims(); };
     const Dims q = dims(kLinearQuery), k = dims(kLinearKey), v = dims(kLinearValue);
     if (q.rank != 3 || k.rank != 3 || v.rank != 3) {
       throw Invalid(text("inputs: expected rank 3, found ", to_text(q), ", ", to_text(k), " and ", to_text(v)));
@@ -144,6 +150,93 @@ void linear_attention_reference(const Reference& call) {
   }
 }
 
+// One task for each batch and key head: its state stays in the output `present` from step to step.
+class LinearAttentionKernel final : public IPlugin {
+ public:
+  void configure(const Config& config) override {
+    const Site site = config.site();
+    g_ = LinearGeometry::make(site, [&](int port) { return site.dims(port); });
+    for (int port = 0; port < 6; ++port) has_[port] = site.has_input(port);
+    row_bytes_ = (static_cast<uint64_t>(g_.value_size) * sizeof(float) + 63) / 64 * 64;
+    sizes_.workspace = row_bytes_ * static_cast<uint64_t>(site.threads());
+  }
+  static void tactics(const Site& site, const Combo&, Tactics& tactics) {
+    const LinearGeometry g = LinearGeometry::make(site, [&](int port) { return site.dims(port); });
+    tactics.add("", (static_cast<uint64_t>(g.value_size) * sizeof(float) + 63) / 64 * 64 *
+                        static_cast<uint64_t>(site.threads()));
+  }
+  Sizes sizes() const override { return sizes_; }
+
+  void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
+    char* memory = exec.workspace<char>();
+    cpu::parallel_tasks(to_parallel(exec), g_.batch * g_.key_heads, [&](int64_t thread, int64_t task) {
+      head(task / g_.key_heads, task % g_.key_heads, inputs, static_cast<float*>(outputs[0].data),
+           static_cast<float*>(outputs[1].data),
+           reinterpret_cast<float*>(memory + static_cast<uint64_t>(thread) * row_bytes_));
+    });
+  }
+
+ private:
+  void head(int64_t b, int64_t h, const TnTensor* inputs, float* outputs, float* present, float* update) const {
+    const LinearGeometry& g = g_;
+    const auto data = [&](int port) { return has_[port] ? static_cast<const float*>(inputs[port].data) : nullptr; };
+    const float *q = data(kLinearQuery), *k = data(kLinearKey), *v = data(kLinearValue), *state = data(kState),
+                *decay = data(kDecay), *beta = data(kBeta);
+    const int64_t matrix = g.key_size * g.value_size, shared = g.heads / g.key_heads, size = g.value_size;
+    float* s = present + (b * g.key_heads + h) * matrix;
+    if (state != nullptr) {
+      std::copy_n(state + (b * g.key_heads + h) * matrix, matrix, s);
+    } else {
+      std::fill_n(s, matrix, 0.0f);
+    }
+    for (int64_t t = 0; t < g.steps; ++t) {
+      const int64_t at = (b * g.steps + t) * g.key_heads + h;
+      const float* key = k + at * g.key_size;
+      std::copy_n(v + at * size, size, update);
+      for (int64_t n = 0; n < g.key_size; ++n) {
+        float* row = s + n * size;
+        if (g.gated) {
+          const float factor = std::exp(decay[g.decay_per_key ? at * g.key_size + n : at]);
+          for (int64_t m = 0; m < size; ++m) row[m] *= factor;
+        }
+        for (int64_t m = 0; g.delta && m < size; ++m) update[m] -= row[m] * key[n];
+      }
+      const float rate = g.delta ? beta[g.beta_per_head ? at : b * g.steps + t] : 1.0f;
+      for (int64_t m = 0; m < size; ++m) update[m] *= rate;
+      float* y = outputs + ((b * g.steps + t) * g.heads + h * shared) * size;
+      const float* query = q + ((b * g.steps + t) * g.heads + h * shared) * g.key_size;
+      std::fill_n(y, shared * size, 0.0f);
+      for (int64_t n = 0; n < g.key_size; ++n) {
+        float* row = s + n * size;
+        for (int64_t m = 0; m < size; ++m) row[m] += key[n] * update[m];
+        for (int64_t own = 0; own < shared; ++own) {
+          const float factor = static_cast<float>(g.scale) * query[own * g.key_size + n];
+          for (int64_t m = 0; m < size; ++m) y[own * size + m] += factor * row[m];
+        }
+      }
+    }
+  }
+
+  LinearGeometry g_;
+  bool has_[6] = {};
+  uint64_t row_bytes_ = 0;
+  Sizes sizes_;
+};
+
+void linear_attention_combos(const Site& site, Combos& combos) {
+  if (!site.is_static()) throw Declined("shapes vary");
+  std::vector<Port> inputs;
+  for (int port = 0; port < 6; ++port) inputs.push_back(site.has_input(port) ? f32_row() : any_constant());
+  combos.add(ComboSpec(inputs, {f32_row(), f32_row()}));
+}
+
+// Decays grow no state.
+void linear_attention_inputs(const Generate& call) {
+  if (call.num_inputs <= kDecay || call.inputs[kDecay].dtype != TN_F32) return;
+  float* decay = static_cast<float*>(call.inputs[kDecay].data);
+  for (int64_t n = 0; n < Dims(call.inputs[kDecay].dims).elements(); ++n) decay[n] = -std::abs(decay[n]);
+}
+
 }  // namespace
 
 Definitions linear_attention_definitions() {
@@ -177,7 +270,12 @@ Definitions linear_attention_definitions() {
           .output("present", "S after the last step")
           .infer(linear_attention_infer)
           .reference(linear_attention_reference)
+          .generate(linear_attention_inputs)
           .tolerance([](const Attrs&, int32_t dtype) { return sum_tolerance(dtype); }));
+  all.add(kernel<LinearAttentionKernel>("tenon.linear_attention/1", "tenon.linear_attention.recurrent.f32")
+              .more_combos(linear_attention_combos)
+              .tactics(LinearAttentionKernel::tactics)
+              .deterministic());
   return all;
 }
 
