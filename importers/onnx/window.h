@@ -72,7 +72,13 @@ inline Window explicit_window(const OnnxNode& node, std::vector<int64_t> kernel)
   return window;
 }
 
-/// The window over x [N,C,d1,...,dr], with auto_pad. SAME pads so that there are ceil(d / stride) windows.
+/// Pads so that there are ceil(in / stride) windows of `extent` cells: none where they would be negative.
+inline void same_pads(int64_t in, int64_t extent, int64_t stride, bool upper, int64_t* begin, int64_t* end) {
+  const int64_t out = in / stride + (in % stride != 0);
+  split_pads(std::max<int64_t>(0, (out - 1) * stride + extent - in), upper, begin, end);
+}
+
+/// The window over x [N,C,d1,...,dr], with auto_pad.
 inline Window window_over(const OnnxNode& node, const Dims& x, std::vector<int64_t> kernel) {
   if (x.rank < 3 || static_cast<size_t>(x.rank) != kernel.size() + 2) {
     throw Invalid(text("expected an input [N,C,d1,...] and a kernel of as many axes d, found ", to_text(x), " and ",
@@ -83,10 +89,12 @@ inline Window window_over(const OnnxNode& node, const Dims& x, std::vector<int64
   window.automatic = auto_pad != "NOTSET";
   if (!window.automatic) return window;
   for (size_t n = 0; n < window.rank(); ++n) {
-    const int64_t in = x[static_cast<int>(n) + 2], stride = window.strides[n];
-    const int64_t out = in / stride + (in % stride != 0);
-    const int64_t total = auto_pad == "VALID" ? 0 : std::max<int64_t>(0, (out - 1) * stride + window.extent(n) - in);
-    split_pads(total, auto_pad == "SAME_UPPER", &window.begin[n], &window.end[n]);
+    if (auto_pad == "VALID") {
+      window.begin[n] = window.end[n] = 0;
+    } else {
+      same_pads(x[static_cast<int>(n) + 2], window.extent(n), window.strides[n], auto_pad == "SAME_UPPER",
+                &window.begin[n], &window.end[n]);
+    }
   }
   return window;
 }

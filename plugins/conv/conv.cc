@@ -67,7 +67,14 @@ Definitions conv_definitions() {
       .reference(conv_reference)
       .tolerance([](const Attrs&, int32_t dtype) { return sum_tolerance(dtype); });
   add_window_attributes(definition);
-  return {definition,
+  // The kernels of conv2d pack weights once. This one is for weights that are computed.
+  Kernel images =
+      conv_nd_kernel("tenon.conv2d/1", "tenon.conv2d.unpacked.f32", conv_shape, cpu::conv_workspace_bytes, cpu::conv);
+  images.supports([](const Site& site) {
+    if (!site.is_static()) throw Declined("it works on fixed dims");
+    if (site.is_constant(kConvNdWeights)) throw Declined("the weights are constant; others pack them");
+  });
+  return {definition, images,
           conv_nd_kernel("tenon.conv/1", "tenon.conv.im2col.f32", conv_shape, cpu::conv_workspace_bytes, cpu::conv)};
 }
 

@@ -52,6 +52,15 @@ TEST_F(ConvOpTest, KernelsAgree) {
       .expect_kernels(kKernels);
 }
 
+// Convolutions of images whose weights are computed.
+TEST_F(ConvOpTest, ServesConv2d) {
+  ASSERT_TRUE(host_.load("conv2d"));
+  OpTester tester(host_, "tenon.conv2d/1");
+  tester.attr("strides", Ints{2, 1}).attr("pads", Ints{1, 0, 1, 2}).attr("dilations", Ints{1, 2});
+  tester.attr("groups", int64_t{2}).random_input({2, 4, 7, 8}).random_input({6, 2, 3, 2}).random_input({6});
+  tester.expect_kernels({"tenon.conv2d.unpacked.f32"});
+}
+
 TEST_F(ConvOpTest, Errors) {
   conv({1}, {0, 0}, {1})
       .random_input({1, 2, 5})

@@ -1,7 +1,11 @@
-// tenon.deform_conv/1: deformable convolution. On the reference alone.
+// tenon.deform_conv/1: deformable convolution, and Tenon's kernel for it.
+#include <algorithm>
 #include <cmath>
 #include <tenon/sdk/plugin.hpp>
 
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/sample.h"
+#include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
 #include "plugins/common/windows.h"
 
@@ -12,7 +16,7 @@ constexpr int kX = 0, kWeights = 1, kOffset = 2, kBias = 3, kMask = 4;
 
 struct DeformShape {
   cpu::Windows windows;
-  int64_t n, inputs, outputs, groups, offset_groups;
+  int64_t n = 0, inputs = 0, outputs = 0, groups = 1, offset_groups = 1;
 };
 
 DeformShape deform_shape(const Attrs& attrs, const Dims& x, const Dims& weights) {
@@ -66,28 +70,39 @@ void deform_infer(const Infer& question) {
   question.output(0, x.dtype(), dims);
 }
 
-// Linear interpolation between the 2^rank pixels around a point; 0 outside.
-template <class T>
-double sample(const cpu::Windows& w, const T* image, const double* point) {
-  double low[cpu::kMaxWindowAxes] = {}, part[cpu::kMaxWindowAxes] = {};
-  for (int axis = 0; axis < w.rank; ++axis) {
-    if (!(point[axis] > -1 && point[axis] < static_cast<double>(w.image[axis]))) return 0;
-    low[axis] = std::floor(point[axis]);
-    part[axis] = point[axis] - low[axis];
+// The point that tap number `tap` at `position` (one number per axis) reads: the 2^rank pixels around it and their
+// weights for linear interpolation. Those outside have weight 0 and index 0. `offset` is that of the tap along the
+// first axis, those along the others follow at distances of `step`.
+template <class T, class Weight>
+void corners_of(const cpu::Windows& w, const int64_t* position, int64_t tap, const T* offset, int64_t step,
+                double scale, int64_t* index, Weight* weight) {
+  int64_t low[cpu::kMaxWindowAxes] = {};
+  double part[cpu::kMaxWindowAxes] = {};
+  const int corners = 1 << w.rank;
+  for (int axis = w.rank - 1; axis >= 0; --axis) {
+    const int64_t pixel = position[axis] * w.stride[axis] - w.pad[axis] + tap % w.kernel[axis] * w.dilation[axis];
+    const double point = static_cast<double>(pixel) + static_cast<double>(offset[axis * step]);
+    tap /= w.kernel[axis];
+    if (!(point > -1 && point < static_cast<double>(w.image[axis]))) {
+      for (int corner = 0; corner < corners; ++corner) index[corner] = 0, weight[corner] = 0;
+      return;
+    }
+    low[axis] = static_cast<int64_t>(std::floor(point));
+    part[axis] = point - std::floor(point);
   }
-  double sum = 0;
-  for (int corner = 0; corner < 1 << w.rank; ++corner) {
-    double weight = 1;
+  for (int corner = 0; corner < corners; ++corner) {
+    double product = scale;
     int64_t at = 0;
     for (int axis = 0; axis < w.rank; ++axis) {
       const int high = corner >> axis & 1;
-      const int64_t pixel = static_cast<int64_t>(low[axis]) + high;
-      weight *= pixel < 0 || pixel >= w.image[axis] ? 0 : high != 0 ? part[axis] : 1 - part[axis];
+      const int64_t pixel = low[axis] + high;
+      if (pixel < 0 || pixel >= w.image[axis]) product = 0;
+      product *= high != 0 ? part[axis] : 1 - part[axis];
       at = at * w.image[axis] + pixel;
     }
-    if (weight != 0) sum += weight * static_cast<double>(image[at]);
+    index[corner] = product == 0 ? 0 : at;
+    weight[corner] = static_cast<Weight>(product);
   }
-  return sum;
 }
 
 void deform_reference(const Reference& call) {
@@ -107,25 +122,117 @@ void deform_reference(const Reference& call) {
       double sum = bias != nullptr ? static_cast<double>(bias[k]) : 0.0;
       for (int64_t c = 0; c < in; ++c) {
         const int64_t channel = k / out * in + c;
+        const T* image = x + (n * shape.inputs + channel) * w.pixels();
         for (int64_t tap = 0; tap < taps; ++tap) {
           const int64_t field = (n * shape.offset_groups + channel / per_offset) * taps + tap;
-          double point[cpu::kMaxWindowAxes];
-          int64_t rest = tap;
-          for (int axis = w.rank - 1; axis >= 0; --axis) {
-            point[axis] = static_cast<double>(index[axis + 2] * w.stride[axis] - w.pad[axis] +
-                                              rest % w.kernel[axis] * w.dilation[axis]) +
-                          static_cast<double>(offset[(field * w.rank + axis) * positions + position]);
-            rest /= w.kernel[axis];
+          int64_t corner[1 << cpu::kMaxWindowAxes];
+          double part[1 << cpu::kMaxWindowAxes], value = 0;
+          corners_of(w, index + 2, tap, offset + field * w.rank * positions + position, positions,
+                     mask != nullptr ? static_cast<double>(mask[field * positions + position]) : 1, corner, part);
+          for (int i = 0; i < 1 << w.rank; ++i) {
+            if (part[i] != 0) value += part[i] * static_cast<double>(image[corner[i]]);
           }
-          const double scale = mask != nullptr ? static_cast<double>(mask[field * positions + position]) : 1;
-          sum += scale * static_cast<double>(weights[(k * in + c) * taps + tap]) *
-                 sample(w, x + (n * shape.inputs + channel) * w.pixels(), point);
+          sum += value * static_cast<double>(weights[(k * in + c) * taps + tap]);
         }
       }
       return static_cast<T>(sum);
     });
   });
 }
+
+// Columns of sampled pixels for a block of positions, then a matrix product with the weights of each group. Each thread
+// takes other blocks.
+class DeformConvKernel final : public IPlugin {
+ public:
+  void configure(const Config& config) override {
+    const Site site = config.site();
+    if (!site.is_static()) throw Declined("it works on fixed dims");
+    shape_ = deform_shape(site.attrs(), site.dims(kX), site.dims(kWeights));
+    has_bias_ = site.has_input(kBias);
+    has_mask_ = site.has_input(kMask);
+    sizes_.workspace = workspace(shape_, site.threads());
+  }
+  static uint64_t workspace(const DeformShape& shape, int threads) {
+    return static_cast<uint64_t>(slot_bytes(shape)) * static_cast<uint64_t>(threads);
+  }
+  Sizes sizes() const override { return sizes_; }
+
+  void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
+    const cpu::Windows& w = shape_.windows;
+    const int64_t positions = w.positions(), blocks = (positions + kBlock - 1) / kBlock;
+    cpu::parallel_tasks(to_parallel(exec), shape_.n * blocks, [&](int64_t slot, int64_t task) {
+      const int64_t begin = task % blocks * kBlock;
+      run(inputs, outputs, task / blocks, begin, std::min(kBlock, positions - begin),
+          exec.workspace<char>() + slot * slot_bytes(shape_));
+    });
+  }
+
+ private:
+  static constexpr int64_t kBlock = 128;
+  static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+  static int64_t corners(const DeformShape& shape) { return int64_t{1} << shape.windows.rank; }
+  static cpu::GemmShape product(const DeformShape& shape, int64_t count) {
+    cpu::GemmShape gemm =
+        cpu::GemmShape::dense(shape.outputs / shape.groups, count, shape.inputs / shape.groups * shape.windows.taps());
+    gemm.ldc = shape.windows.positions();
+    return gemm;
+  }
+  static int64_t column_bytes(const DeformShape& shape) {
+    return aligned(shape.inputs * shape.windows.taps() * kBlock * static_cast<int64_t>(sizeof(float)));
+  }
+  static int64_t corner_bytes(const DeformShape& shape) {
+    return aligned(kBlock * corners(shape) * static_cast<int64_t>(sizeof(int64_t) + sizeof(float)));
+  }
+  static int64_t slot_bytes(const DeformShape& shape) {
+    const cpu::Isa isa = cpu::detect_isa();
+    return column_bytes(shape) + corner_bytes(shape) +
+           aligned(static_cast<int64_t>(
+               cpu::gemm_workspace_bytes(product(shape, kBlock), cpu::gemm_tactic(0, isa), 1, isa)));
+  }
+
+  void run(const TnTensor* inputs, const TnTensor* outputs, int64_t n, int64_t begin, int64_t count,
+           char* scratch) const {
+    const auto floats = [&](int input) { return static_cast<const float*>(inputs[input].data); };
+    const cpu::Windows& w = shape_.windows;
+    const int64_t taps = w.taps(), positions = w.positions(), per_offset = shape_.inputs / shape_.offset_groups;
+    auto* columns = reinterpret_cast<float*>(scratch);
+    auto* index = reinterpret_cast<int64_t*>(scratch + column_bytes(shape_));
+    auto* weight = reinterpret_cast<float*>(index + kBlock * corners(shape_));
+    for (int64_t group = 0; group < shape_.offset_groups; ++group) {
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t field = (n * shape_.offset_groups + group) * taps + tap;
+        for (int64_t p = 0; p < count; ++p) {
+          int64_t at[cpu::kMaxWindowAxes], rest = begin + p;
+          for (int axis = w.rank - 1; axis >= 0; --axis) {
+            at[axis] = rest % w.count[axis];
+            rest /= w.count[axis];
+          }
+          const double scale = has_mask_ ? static_cast<double>(floats(kMask)[field * positions + begin + p]) : 1;
+          corners_of(w, at, tap, floats(kOffset) + field * w.rank * positions + begin + p, positions, scale,
+                     index + p * corners(shape_), weight + p * corners(shape_));
+        }
+        const int64_t channel = group * per_offset;
+        cpu::sample(per_offset, count, static_cast<int>(corners(shape_)), index, weight,
+                    floats(kX) + (n * shape_.inputs + channel) * w.pixels(), w.pixels(),
+                    columns + (channel * taps + tap) * count, taps * count);
+      }
+    }
+    const cpu::Isa isa = cpu::detect_isa();
+    const cpu::GemmShape gemm = product(shape_, count);
+    for (int64_t group = 0; group < shape_.groups; ++group) {
+      cpu::GemmOutput output;
+      output.c = static_cast<float*>(outputs[0].data) + (n * shape_.outputs + group * gemm.m) * positions + begin;
+      output.bias = has_bias_ ? floats(kBias) + group * gemm.m : nullptr;
+      output.bias_axis = has_bias_ ? cpu::BiasAxis::kPerRow : cpu::BiasAxis::kNone;
+      cpu::gemm(gemm, floats(kWeights) + group * gemm.m * gemm.k, columns + group * gemm.k * count, output,
+                cpu::gemm_tactic(0, isa), scratch + column_bytes(shape_) + corner_bytes(shape_), cpu::Parallel{}, isa);
+    }
+  }
+
+  DeformShape shape_;
+  bool has_bias_ = false, has_mask_ = false;
+  Sizes sizes_;
+};
 
 Definitions deform_conv_definitions() {
   Op definition = op("tenon.deform_conv/1");
@@ -153,7 +260,15 @@ Definitions deform_conv_definitions() {
       .reference(deform_reference)
       .tolerance([](const Attrs&, int32_t dtype) { return sum_tolerance(dtype); });
   add_window_attributes(definition);
-  return {definition};
+  Kernel kernel = tenon::kernel<DeformConvKernel>("tenon.deform_conv/1", "tenon.deform_conv.columns.f32");
+  kernel.combo({f32_row(), f32_row(), f32_row(), f32_row(), f32_row()}, {f32_row()})
+      .tactics([](const Site& site, const Combo&, Tactics& tactics) {
+        if (!site.is_static()) throw Declined("it works on fixed dims");
+        const DeformShape shape = deform_shape(site.attrs(), site.dims(kX), site.dims(kWeights));
+        tactics.add("", DeformConvKernel::workspace(shape, site.threads()));
+      })
+      .deterministic();
+  return {definition, kernel};
 }
 
 }  // namespace

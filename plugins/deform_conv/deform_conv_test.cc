@@ -50,6 +50,28 @@ TEST_F(DeformConvTest, FarAwayIsZero) {
   conv().input({1, 1, 1, 1}, {7}).input({1, 1, 1, 1}, {1}).input({1, 2, 1, 1}, {1e30f, 0}).expect({1, 1, 1, 1}, {0});
 }
 
+TEST_F(DeformConvTest, KernelsAgree) {
+  const std::vector<std::string> kernels = {"tenon.deform_conv.columns.f32"};
+  // 14 x 15 positions: more than a block.
+  conv()
+      .attr("groups", int64_t{2})
+      .attr("offset_groups", int64_t{4})
+      .attr("pads", std::vector<int64_t>{1, 0, 1, 2})
+      .attr("dilations", std::vector<int64_t>{1, 1})
+      .random_input({2, 8, 14, 15})
+      .random_input({6, 4, 3, 3})
+      .random_input({2, 4 * 9 * 2, 14, 15}, 2.0)
+      .random_input({6})
+      .random_input({2, 4 * 9, 14, 15})
+      .expect_kernels(kernels);
+  conv().random_input({1, 2, 5}).random_input({3, 2, 2}).random_input({1, 2, 4}).expect_kernels(kernels);
+  conv()
+      .random_input({1, 2, 3, 4, 5})
+      .random_input({3, 2, 1, 2, 2})
+      .random_input({1, 12, 3, 3, 4})
+      .expect_kernels(kernels);
+}
+
 TEST_F(DeformConvTest, Errors) {
   conv()
       .input({1, 1, 3, 3}, slope_)

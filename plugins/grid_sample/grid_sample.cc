@@ -75,7 +75,8 @@ void axis_taps(const Sampling& s, int axis, double normalized, int64_t* index, d
   if (!(std::fabs(x) < 1e9)) x = x > 0 ? 1e9 : -1e9;
   if (s.mode == Mode::kNearest) x = std::nearbyint(x);
   if (x < low || x > high) {
-    if (s.padding == Padding::kBorder) x = std::clamp(x, 0.0, size - 1);
+    // As in PyTorch, where cubic filters see the border's pixels repeated and not the point moved to the border.
+    if (s.padding == Padding::kBorder && s.mode != Mode::kCubic) x = std::clamp(x, 0.0, size - 1);
     if (s.padding == Padding::kReflection) x = reflect(x, low, high);
   }
   const double floor = std::floor(x), part = x - floor;

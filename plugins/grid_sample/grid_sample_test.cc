@@ -56,6 +56,10 @@ TEST_F(GridSampleTest, CubicOnASlope) {
       .expect_kernels(kKernels);
 }
 
+// Half a pixel before the first one, whose value is repeated: Keys' weights there are -0.09375, 0.59375, 0.59375,
+// -0.09375, of which only the last is for pixel 1.
+TEST_F(GridSampleTest, CubicRepeatsTheBorder) { line("cubic", "border", 1, {-1.5}, {10 * 1.09375 - 20 * 0.09375}); }
+
 TEST_F(GridSampleTest, ImagesAndVolumes) {
   // The last coordinate is that of the rows.
   sample("linear", "zeros", 1)
