@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/handles.h"
+#include "core/graph/attributes.h"
 #include "core/version.h"
 
 namespace tenon::api {
@@ -178,11 +179,22 @@ TnStatus tn_library_describe(const TnLibrary* library, TnText** out) {
                          {"importers", plugin.importers},
                          {"op_importers", plugin.op_importers}});
     }
+    nlohmann::json importers = nlohmann::json::array();
+    for (const tenon::ImporterRef& ref : library->state->registry->importers()) {
+      nlohmann::json options = nlohmann::json::array();
+      for (uint32_t i = 0; i < ref.importer->num_options; ++i) {
+        const TnParam& param = *ref.importer->options[i];
+        options.push_back({{"name", param.name},
+                           {"type", tenon::attr_type_name(param.type)},
+                           {"doc", param.doc != nullptr ? param.doc : ""}});
+      }
+      importers.push_back({{"id", ref.importer->id}, {"suffixes", ref.importer->suffixes}, {"options", options}});
+    }
     const std::lock_guard lock(library->state->mutex);
     for (const tenon::LoadProblem& problem : library->state->problems) {
       failed.push_back({{"path", problem.path}, {"reason", problem.status.message()}});
     }
-    *out = new TnText{nlohmann::json{{"plugins", plugins}, {"failed", failed}}.dump(2)};
+    *out = new TnText{nlohmann::json{{"plugins", plugins}, {"importers", importers}, {"failed", failed}}.dump(2)};
     return {};
   });
 }

@@ -230,7 +230,7 @@ TnStatus tn_network_rename(TnNetwork* network, TnTensorId tensor, const char* na
     if (other != tenon::kNoId && other != tensor) {
       return {Code::kConflict, fmt::format("another tensor is called \"{}\" already", name)};
     }
-    network->graph.value(tensor).name = name;
+    network->graph.rename(tensor, name);
     return {};
   });
 }
@@ -309,7 +309,7 @@ TnStatus tn_network_describe(const TnNetwork* network, TnText** out) {
                            {"nodes", nodes},
                            {"parameters", parameters},
                            {"metadata", graph.metadata()}}
-                          .dump(2)};
+                          .dump(2, ' ', false, json::error_handler_t::replace)};
     return {};
   });
 }

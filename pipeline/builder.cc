@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "pipeline/files.h"
 #include "pipeline/settings.h"
@@ -20,6 +22,34 @@ Result<std::string> file_hash(const std::string& path) {
   std::uint64_t hash = 14695981039346656037u;
   for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 1099511628211u;
   return std::to_string(bytes.size()) + ":" + std::to_string(hash);
+}
+
+/// The names of the options of the importer that the request names, or else of the one for the file's suffix.
+Result<std::set<std::string>> importer_options(const Library& library, const BuildRequest& request) {
+  TENON_ASSIGN(const std::string text, library.describe());
+  std::set<std::string> names;
+  for (const json& importer : json::parse(text)["importers"]) {
+    const std::string id = importer["id"];
+    bool fits = id == request.importer || id == "tenon." + request.importer;
+    if (request.importer.empty()) {
+      std::istringstream suffixes(importer["suffixes"].get<std::string>());
+      for (std::string suffix; std::getline(suffixes, suffix, ',');) fits = fits || request.model.ends_with(suffix);
+    }
+    if (!fits) continue;
+    for (const json& option : importer["options"]) names.insert(option["name"]);
+    break;
+  }
+  return names;
+}
+
+/// "x=1x3x224x224;mask=1x224", as importers take it.
+std::string shapes_text(const std::map<std::string, std::vector<std::int64_t>>& shapes) {
+  std::string text;
+  for (const auto& [name, dims] : shapes) {
+    text += (text.empty() ? "" : ";") + name + "=";
+    for (std::size_t i = 0; i < dims.size(); ++i) text += (i > 0 ? "x" : "") + std::to_string(dims[i]);
+  }
+  return text;
 }
 
 }  // namespace
@@ -56,16 +86,27 @@ Result<Network> load_network(const Library& library, const BuildRequest& request
   TENON_ASSIGN(Network network, Network::create(library));
   json files = json::object();
   if (!request.weights.empty()) files["weights"] = request.weights;
-  TENON_RETURN_IF_ERROR(
-      network.import(request.model, request.importer, json(request.import_options).dump(), files.dump()));
+  // Where shapes decide what is imported, as in ONNX, the importer is told; elsewhere they are set afterwards.
+  TENON_ASSIGN(const std::set<std::string> told, importer_options(library, request));
+  std::map<std::string, std::string> options = request.import_options;
+  const bool tells_shapes = told.count("input_shapes") > 0, tells_batch = told.count("batch") > 0;
+  if (tells_shapes && !request.shapes.empty()) {
+    std::string& shapes = options["input_shapes"];
+    shapes += (shapes.empty() ? "" : ";") + shapes_text(request.shapes);
+  }
+  if (tells_batch && request.batch > 0) options["batch"] = std::to_string(request.batch);
+  TENON_RETURN_IF_ERROR(network.import(request.model, request.importer, json(options).dump(), files.dump()));
   TENON_ASSIGN(const std::string text, network.describe());
   const json description = json::parse(text);
   for (const json& input : description["inputs"]) {
     const std::string name = input["name"];
     std::vector<std::int64_t> dims = input["dims"];
     const auto shape = request.shapes.find(name);
-    if (shape != request.shapes.end()) dims = shape->second;
-    if (request.batch > 0 && !dims.empty()) dims[0] = request.batch;
+    if (shape != request.shapes.end()) {
+      if (!tells_shapes) dims = shape->second;
+    } else if (!tells_batch && request.batch > 0 && !dims.empty()) {
+      dims[0] = request.batch;
+    }
     if (json(dims) != input["dims"]) TENON_RETURN_IF_ERROR(network.set_input_dims(name, dims));
   }
   for (const auto& [name, dims] : request.shapes) {

@@ -26,7 +26,7 @@ struct BuildRequest {
   std::string weights;   ///< "" : found by the importer
   std::map<std::string, std::string> import_options;
   std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of inputs, by name
-  int batch = 0;                                            ///< above 0: replaces the first dim of every input
+  int batch = 0;                                            ///< above 0: the first dim of inputs without a shape
   std::vector<std::string> mark_outputs;
   std::string device = "auto";
   int threads = 0;

@@ -21,12 +21,16 @@ const std::vector<std::string>& precisions() {
   return words;
 }
 const std::vector<std::string>& decoders() {
-  static const std::vector<std::string> words{"auto", "region", "yolo"};
+  static const std::vector<std::string> words{"auto", "region", "yolo", "yolox", "nanodet", "ultraface", "yunet"};
   return words;
 }
 // The words below stand in the order of their enumerations.
 const std::vector<std::string>& resizes() {
   static const std::vector<std::string> words{"stretch", "letterbox", "short_side_crop", "none"};
+  return words;
+}
+const std::vector<std::string>& placements() {
+  static const std::vector<std::string> words{"center", "top_left"};
   return words;
 }
 const std::vector<std::string>& colors() {
@@ -102,6 +106,14 @@ void read_build(YamlSection& root, BuildConfig& build) {
 void read_preprocess(YamlSection& root, PreprocessOptions& options) {
   YamlSection section = root.section("preprocess");
   assign(options.resize, section.choice("resize", resizes()));
+  assign(options.placement, section.choice("placement", placements()));
+  assign(options.pad, section.number("pad", 0, 255));
+  for (const char* key : {"placement", "pad"}) {
+    if (section.has(key) && options.resize != Resize::kLetterbox) {
+      section.report(key, "only resize letterbox leaves room around the picture");
+    }
+  }
+  assign(options.align_corners, section.boolean("align_corners"));
   assign(options.color, section.choice("color", colors()));
   assign(options.scale, section.parsed("scale", parse_fraction));
   const std::size_t channels = options.color == Color::kGray ? 1 : 3;

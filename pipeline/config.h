@@ -51,7 +51,7 @@ struct PostprocessConfig {
   float nms = kDefaultNmsThreshold;
   std::optional<NmsKind> nms_kind;  ///< nothing: auto, what the model asks for
   std::filesystem::path labels;     ///< empty: classes have numbers only
-  std::string decoder = "auto";     ///< auto, region, yolo: the kind that all heads must have
+  std::string decoder = "auto";     ///< auto: the model's heads; region, yolo: of this kind only; a Decoder's name
   int top = 5;                      ///< how many classes a classifier reports
 };
 
@@ -70,7 +70,7 @@ struct PipelineConfig {
   std::string device = "auto";  ///< auto, cpu, cuda, cuda:N
   OnFallback on_fallback = OnFallback::kWarn;
   std::string precision = "fp32";
-  int batch = 1;
+  int batch = 0;  ///< 0: the model's own
   std::vector<std::filesystem::path> plugins;
   BuildConfig build;
   PreprocessOptions preprocess;

@@ -47,6 +47,9 @@ std::string preprocess_text(const PreprocessOptions& options) {
   const double inverse = options.scale > 0 ? 1.0 / options.scale : 0;
   const bool is_fraction = inverse > 1 && inverse == std::round(inverse);
   text += is_fraction ? "1/" + plain(inverse) : plain(options.scale);
+  if (options.placement != Placement::kCenter) text += std::string(", placement ") + placement_name(options.placement);
+  if (options.pad != PreprocessOptions{}.pad) text += ", pad " + plain(options.pad);
+  if (!options.align_corners) text += ", corners not aligned";
   if (!options.mean.empty()) text += ", mean " + list_text(options.mean);
   if (!options.std.empty()) text += ", std " + list_text(options.std);
   return text;
@@ -106,7 +109,7 @@ std::string describe(const PipelineConfig& config) {
                                                                      : "allow";
   plan.line("device", config.device + ", on fallback: " + fallback);
   plan.line("precision", config.precision);
-  plan.line("batch", std::to_string(config.batch));
+  plan.line("batch", config.batch > 0 ? std::to_string(config.batch) : "the model's");
   for (const auto& plugin : config.plugins) plan.line("plugin", plugin.string());
   describe_build(config.build, plan);
   plan.line("preprocess", preprocess_text(config.preprocess));

@@ -107,6 +107,32 @@ layers:
   EXPECT_EQ(c.layers[1].combo, "nhwc");
 }
 
+TEST_F(ConfigTest, OnnxDetector) {
+  const ConfigOutcome outcome = check(
+      "tenon: 1\nmodel: {format: onnx, file: x.onnx}\n"
+      "preprocess: {resize: letterbox, placement: top_left, pad: 114, align_corners: false, color: bgr, scale: 1}\n"
+      "postprocess: {type: detections, decoder: yolox}\n");
+  ASSERT_TRUE(outcome.problems.empty()) << outcome.problems[0].message;
+  const PipelineConfig& c = outcome.config;
+  EXPECT_EQ(c.preprocess.placement, Placement::kTopLeft);
+  EXPECT_EQ(c.preprocess.pad, 114);
+  EXPECT_FALSE(c.preprocess.align_corners);
+  EXPECT_EQ(c.postprocess.decoder, "yolox");
+  EXPECT_NE(
+      describe(c).find("resize letterbox, color bgr, scale 1, placement top_left, pad 114, corners not aligned\n"),
+      std::string::npos)
+      << describe(c);
+}
+
+TEST_F(ConfigTest, DecodersAndPlacesThatAreNone) {
+  EXPECT_EQ(problems("tenon: 1\nmodel: {format: onnx, file: x.onnx}\n"
+                     "preprocess: {resize: stretch, pad: 114}\n"
+                     "postprocess: {type: detections, decoder: yolov}\n"),
+            "3:36 'preprocess.pad': only resize letterbox leaves room around the picture\n"
+            "4:42 'postprocess.decoder': expected one of auto, region, yolo, yolox, nanodet, ultraface, yunet, found "
+            "'yolov'; did you mean 'yolo'?\n");
+}
+
 TEST_F(ConfigTest, Defaults) {
   const ConfigOutcome outcome = check("tenon: 1\nmodel: {format: onnx, file: x.onnx}\nbuild:\n");
   ASSERT_TRUE(outcome.problems.empty()) << outcome.problems[0].message;
@@ -247,8 +273,9 @@ TEST_P(ShippedConfig, IsRight) {
 INSTANTIATE_TEST_SUITE_P(All, ShippedConfig,
                          ::testing::Values("darknet-tiny-imagenet.yaml", "face-tiny-region.yaml",
                                            "mobilenetv2-yolo-fastest-voc.yaml", "mobilenetv2-yolov3-nano-coco.yaml",
-                                           "yolo-fastest-1.1-body.yaml", "yolo-fastest-1.1-coco.yaml",
-                                           "yolo-fastest-1.1-xl-coco.yaml"));
+                                           "onnx-nanodet-m.yaml", "onnx-ultraface-rfb-320.yaml", "onnx-yolox-nano.yaml",
+                                           "onnx-yunet-2023mar.yaml", "yolo-fastest-1.1-body.yaml",
+                                           "yolo-fastest-1.1-coco.yaml", "yolo-fastest-1.1-xl-coco.yaml"));
 
 TEST(ShippedConfig, DigitsIsRight) {
   TENON_NEED_DATA(tenon::testing::source_dir() / "models" / "digits" / "digits.weights");

@@ -10,8 +10,6 @@
 namespace tenon::pipeline {
 namespace {
 
-constexpr float kLetterboxFiller = 0.5f;
-
 std::string size_text(int width, int height) { return std::to_string(width) + " x " + std::to_string(height); }
 
 std::size_t area(int width, int height) { return std::size_t(width) * std::size_t(height); }
@@ -65,6 +63,28 @@ Planes place(const Planes& content, const Geometry& geometry, float filler) {
   return canvas;
 }
 
+/// A sample of a resized axis lies between two of the source; its position is low + part.
+struct Sample {
+  int low, high;
+  float part;
+};
+
+std::vector<Sample> samples(int from, int to, bool align_corners) {
+  std::vector<Sample> list(to, {from - 1, from - 1, 0.0f});
+  if (from == 1) return list;
+  const float scale = align_corners ? static_cast<float>(from - 1) / static_cast<float>(to - 1)
+                                    : static_cast<float>(from) / static_cast<float>(to);
+  // With aligned corners the last sample is that of the source, whatever rounding makes of it.
+  for (int i = 0; i < (align_corners ? to - 1 : to); ++i) {
+    const float center = (static_cast<float>(i) + 0.5f) * scale - 0.5f;
+    const float position =
+        align_corners ? static_cast<float>(i) * scale : std::clamp(center, 0.0f, static_cast<float>(from - 1));
+    const int low = static_cast<int>(position);
+    list[i] = {low, std::min(low + 1, from - 1), position - static_cast<float>(low)};
+  }
+  return list;
+}
+
 Status check_per_channel(const char* key, const std::vector<double>& values, int channels, const char* color) {
   if (values.empty() || values.size() == std::size_t(channels)) return {};
   return Status(Code::kInvalid, std::string("preprocess.") + key + " has " + std::to_string(values.size()) +
@@ -113,29 +133,18 @@ const char* color_name(Color color) {
   return "unknown";
 }
 
-Planes resize_bilinear(const Planes& source, int width, int height) {
+const char* placement_name(Placement placement) { return placement == Placement::kTopLeft ? "top_left" : "center"; }
+
+Planes resize_bilinear(const Planes& source, int width, int height, bool align_corners) {
   if (width == source.width && height == source.height) return source;
-  const float x_scale = static_cast<float>(source.width - 1) / static_cast<float>(width - 1);
-  const float y_scale = static_cast<float>(source.height - 1) / static_cast<float>(height - 1);
-
-  std::vector<int> left(width, source.width - 1);
-  std::vector<float> x_part(width, 0.0f);
-  for (int x = 0; x < width - 1 && source.width > 1; ++x) {
-    const float position = static_cast<float>(x) * x_scale;
-    left[x] = static_cast<int>(position);
-    x_part[x] = position - static_cast<float>(left[x]);
-  }
-
+  const std::vector<Sample> columns = samples(source.width, width, align_corners);
+  const std::vector<Sample> lines = samples(source.height, height, align_corners);
   Planes rows{source.channels, source.height, width, {}};
   rows.data.resize(area(width, source.height) * source.channels);
   for (std::size_t r = 0; r < std::size_t(source.channels) * source.height; ++r) {
     const float* in = source.data.data() + r * source.width;
     float* out = rows.data.data() + r * width;
-    for (int x = 0; x < width - 1 && source.width > 1; ++x) {
-      out[x] = (1 - x_part[x]) * in[left[x]] + x_part[x] * in[left[x] + 1];
-    }
-    if (source.width == 1) std::fill(out, out + width, in[0]);
-    out[width - 1] = in[source.width - 1];
+    for (const Sample& column : columns) *out++ = (1 - column.part) * in[column.low] + column.part * in[column.high];
   }
 
   Planes result{source.channels, height, width, {}};
@@ -143,26 +152,21 @@ Planes resize_bilinear(const Planes& source, int width, int height) {
   for (int c = 0; c < source.channels; ++c) {
     const float* in = rows.data.data() + area(width, source.height) * c;
     float* out = result.data.data() + area(width, height) * c;
-    for (int y = 0; y < height; ++y, out += width) {
-      if (y == height - 1 || source.height == 1) {
-        const float* last = in + area(width, source.height - 1);
-        std::copy(last, last + width, out);
-        continue;
-      }
-      const float position = static_cast<float>(y) * y_scale;
-      const int top = static_cast<int>(position);
-      const float part = position - static_cast<float>(top);
-      const float* upper = in + area(width, top);
+    for (const Sample& line : lines) {
+      const float* upper = in + area(width, line.low);
+      const float* lower = in + area(width, line.high);
       for (int x = 0; x < width; ++x) {
-        const float upper_share = (1 - part) * upper[x];
-        out[x] = upper_share + part * upper[width + x];
+        const float upper_share = (1 - line.part) * upper[x];
+        out[x] = upper_share + line.part * lower[x];
       }
+      out += width;
     }
   }
   return result;
 }
 
-Result<Geometry> plan_geometry(Resize resize, int image_width, int image_height, int net_width, int net_height) {
+Result<Geometry> plan_geometry(Resize resize, int image_width, int image_height, int net_width, int net_height,
+                               Placement placement) {
   if (image_width < 1 || image_height < 1) return Status(Code::kInvalid, "the picture is empty");
   if (net_width < 1 || net_height < 1) {
     return Status(Code::kInvalid, "the network's input size " + size_text(net_width, net_height) + " is not positive");
@@ -187,6 +191,10 @@ Result<Geometry> plan_geometry(Resize resize, int image_width, int image_height,
     geometry.content_width = proportional(image_width, net_height, image_height);
   }
   const bool crop = resize == Resize::kShortSideCrop;
+  if (resize == Resize::kLetterbox && placement == Placement::kTopLeft) {
+    geometry.placement = placement;
+    return geometry;
+  }
   geometry.offset_x = crop ? -((geometry.content_width - net_width) / 2) : (net_width - geometry.content_width) / 2;
   geometry.offset_y = crop ? -((geometry.content_height - net_height) / 2) : (net_height - geometry.content_height) / 2;
   if (std::uint64_t(geometry.content_width) * std::uint64_t(geometry.content_height) > kMaxImagePixels) {
@@ -201,22 +209,26 @@ Result<Preprocessed> preprocess(const Image& image, const PreprocessOptions& opt
   if (options.resize == Resize::kNone && net_width == 0) net_width = image.width;
   if (options.resize == Resize::kNone && net_height == 0) net_height = image.height;
   TENON_ASSIGN(const Geometry geometry,
-               plan_geometry(options.resize, image.width, image.height, net_width, net_height));
+               plan_geometry(options.resize, image.width, image.height, net_width, net_height, options.placement));
   const int channels = options.color == Color::kGray ? 1 : 3;
   TENON_RETURN_IF_ERROR(check_per_channel("mean", options.mean, channels, color_name(options.color)));
   TENON_RETURN_IF_ERROR(check_per_channel("std", options.std, channels, color_name(options.color)));
   if (std::find(options.std.begin(), options.std.end(), 0.0) != options.std.end()) {
     return Status(Code::kInvalid, "preprocess.std holds 0, by which nothing can be divided");
   }
-  Planes tensor = resize_bilinear(to_planes(image, options.color), geometry.content_width, geometry.content_height);
-  if (tensor.width != net_width || tensor.height != net_height) tensor = place(tensor, geometry, kLetterboxFiller);
+  Planes tensor = resize_bilinear(to_planes(image, options.color), geometry.content_width, geometry.content_height,
+                                  options.align_corners);
+  if (tensor.width != net_width || tensor.height != net_height) {
+    tensor = place(tensor, geometry, static_cast<float>(options.pad / 255.0));
+  }
   normalise(tensor, options);
   return Preprocessed{std::move(tensor), geometry};
 }
 
 RelativeBox to_picture(const Geometry& geometry, const RelativeBox& in_net) {
-  const auto center = [](float position, int net, int content, int offset) {
-    const double margin = (content > net ? offset : (net - content) / 2.0) / net;
+  const bool exact = geometry.placement == Placement::kTopLeft;
+  const auto center = [exact](float position, int net, int content, int offset) {
+    const double margin = (exact || content > net ? offset : (net - content) / 2.0) / net;
     return static_cast<float>((position - margin) / (static_cast<float>(content) / static_cast<float>(net)));
   };
   const auto extent = [](float size, int net, int content) {

@@ -33,6 +33,15 @@ TEST(ResizeBilinear, IsCornerAligned) {
   EXPECT_EQ(resize_bilinear(square, 3, 3).data, (std::vector<float>{0, 1, 2, 2, 3, 4, 4, 5, 6}));
 }
 
+TEST(ResizeBilinear, CentersAlignedWithoutCorners) {
+  // Position (c + 0.5) * in / out - 0.5, clamped: -0.25, 0.25, 0.75, 1.25, ... for twice the size; 0.5, 2.5 for half.
+  EXPECT_EQ(resize_bilinear(row({0, 4, 8}), 6, 1, false).data, (std::vector<float>{0, 1, 3, 5, 7, 8}));
+  EXPECT_EQ(resize_bilinear(row({0, 2, 4, 6}), 2, 1, false).data, (std::vector<float>{1, 5}));
+  EXPECT_EQ(resize_bilinear(row({1, 2, 3}), 1, 1, false).data, (std::vector<float>{2}));
+  const Planes column{1, 2, 1, {0, 4}};
+  EXPECT_EQ(resize_bilinear(column, 1, 4, false).data, (std::vector<float>{0, 1, 3, 4}));
+}
+
 TEST(ResizeBilinear, HandlesSidesOfOne) {
   EXPECT_EQ(resize_bilinear(row({5}), 4, 2).data, std::vector<float>(8, 5));
   EXPECT_EQ(resize_bilinear(row({1, 2, 3}), 1, 1).data, (std::vector<float>{3}));  // the last column is copied
@@ -52,6 +61,29 @@ TEST(PlanGeometry, LetterboxOfAWidePicture) {
   EXPECT_EQ(g->content_height, 312);
   EXPECT_EQ(g->offset_x, 0);
   EXPECT_EQ(g->offset_y, 52);
+}
+
+TEST(PlanGeometry, LetterboxInTheCorner) {
+  const auto g = plan_geometry(Resize::kLetterbox, 640, 480, 416, 416, Placement::kTopLeft);
+  ASSERT_TRUE(g.ok());
+  EXPECT_EQ(g->content_height, 312);
+  EXPECT_EQ(g->offset_x, 0);
+  EXPECT_EQ(g->offset_y, 0);
+  // The last row of the content, 312 of 416, is the bottom of the picture.
+  EXPECT_FLOAT_EQ(to_picture(*g, {0.5f, 0.75f, 0.5f, 0.75f}).y, 1.0f);
+  EXPECT_FLOAT_EQ(to_picture(*g, {0.5f, 0.75f, 0.5f, 0.75f}).height, 1.0f);
+}
+
+TEST(Preprocess, LetterboxIsFilledWithTheGivenByte) {
+  PreprocessOptions wanted = options(Resize::kLetterbox);
+  wanted.placement = Placement::kTopLeft;
+  wanted.pad = 114;
+  wanted.scale = 1;
+  const auto ready = preprocess(make_image(2, 1, 10, 20, 30), wanted, 2, 2);
+  ASSERT_TRUE(ready.ok());
+  const std::vector<float> expected{10, 10, 114, 114, 20, 20, 114, 114, 30, 30, 114, 114};
+  ASSERT_EQ(ready->tensor.data.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(ready->tensor.data[i], expected[i], 1e-4) << i;
 }
 
 TEST(PlanGeometry, LetterboxOfATallPicture) {

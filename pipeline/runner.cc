@@ -1,11 +1,14 @@
 #include "pipeline/runner.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "pipeline/classify.h"
 #include "pipeline/decode.h"
+#include "pipeline/decoders.h"
 #include "pipeline/draw.h"
 #include "pipeline/labels.h"
 
@@ -196,6 +199,42 @@ const Runner::Buffer* Runner::find_output(const std::string& name) const {
   return nullptr;
 }
 
+Result<std::vector<Detection>> Runner::find_detections(const Geometry& geometry) const {
+  const PostprocessConfig& post = settings_.postprocess;
+  const DetectOptions options{post.threshold, post.nms, post.nms_kind};
+  const auto first = [](const Buffer& output) -> std::span<const float> {  // of the pictures of a batch
+    const std::vector<std::int64_t>& dims = output.info.dims;
+    return {reinterpret_cast<const float*>(output.bytes.data()),
+            static_cast<std::size_t>(elements(dims) / (dims.empty() ? 1 : std::max<std::int64_t>(dims[0], 1)))};
+  };
+  if (const std::optional<Decoder> decoder = decoder_named(post.decoder)) {
+    std::vector<RawOutput> outputs;
+    for (const Buffer& output : outputs_) {
+      if (output.info.dtype == TN_F32) outputs.push_back({output.info.name, output.info.dims, first(output)});
+    }
+    return detect(*decoder, outputs, geometry, options);
+  }
+  if (!detection_) {
+    return Status(Code::kInvalid,
+                  "the model does not say where its detection heads are (no [yolo] or [region] section); set "
+                  "postprocess.decoder to yolox, nanodet, ultraface or yunet if it is one of these, or use "
+                  "postprocess type tensors");
+  }
+  std::vector<HeadValues> heads;
+  for (const HeadMetadata& head : detection_->heads) {
+    const char* kind = head.kind == HeadKind::kRegion ? "region" : "yolo";
+    if (post.decoder != "auto" && post.decoder != kind) {
+      return Status(Code::kInvalid, "postprocess.decoder is " + post.decoder + ", but the model's head " + head.output +
+                                        " is a " + kind + " head; use decoder auto or " + kind);
+    }
+    const Buffer* output = find_output(head.output);
+    if (output == nullptr) return Status(Code::kInvalid, "the engine has no output " + head.output);
+    const std::vector<std::int64_t>& dims = output->info.dims;
+    heads.push_back({first(*output), static_cast<int>(dims[1]), static_cast<int>(dims[2]), static_cast<int>(dims[3])});
+  }
+  return detect(*detection_, heads, geometry, options);
+}
+
 Result<InputResult> Runner::finish(const std::string& input, const Geometry* geometry) {
   const Stopwatch watch(&timings_.postprocess);
   InputResult result;
@@ -205,32 +244,7 @@ Result<InputResult> Runner::finish(const std::string& input, const Geometry* geo
   }
   const PostprocessConfig& post = settings_.postprocess;
   if (post.type == PostprocessType::kDetections && geometry != nullptr) {
-    if (!detection_) {
-      return Status(Code::kInvalid,
-                    "the model does not say where its detection heads are (no [yolo] or [region] section); "
-                    "use postprocess type tensors");
-    }
-    std::vector<HeadValues> heads;
-    for (const HeadMetadata& head : detection_->heads) {
-      const char* kind = head.kind == HeadKind::kRegion ? "region" : "yolo";
-      if (post.decoder != "auto" && post.decoder != kind) {
-        return Status(Code::kInvalid, "postprocess.decoder is " + post.decoder + ", but the model's head " +
-                                          head.output + " is a " + kind + " head; use decoder auto or " + kind);
-      }
-      const Buffer* output = find_output(head.output);
-      if (output == nullptr) return Status(Code::kInvalid, "the engine has no output " + head.output);
-      const std::vector<std::int64_t>& dims = output->info.dims;
-      heads.push_back(
-          {{reinterpret_cast<const float*>(output->bytes.data()), static_cast<std::size_t>(elements(dims) / dims[0])},
-           static_cast<int>(dims[1]),
-           static_cast<int>(dims[2]),
-           static_cast<int>(dims[3])});
-    }
-    DetectOptions options;
-    options.threshold = post.threshold;
-    options.nms_threshold = post.nms;
-    options.nms_kind = post.nms_kind;
-    TENON_ASSIGN(result.detections, detect(*detection_, heads, *geometry, options));
+    TENON_ASSIGN(result.detections, find_detections(*geometry));
   }
   if (post.type == PostprocessType::kClasses) {
     const Buffer* output = classification_output_.empty() ? nullptr : find_output(classification_output_);

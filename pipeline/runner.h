@@ -49,6 +49,7 @@ class Runner {
   Runner(Engine engine, ExecutionContext context) : engine_(std::move(engine)), context_(std::move(context)) {}
   Status set_inputs(const std::map<std::string, NpyArray>& tensors);
   Status execute();
+  Result<std::vector<Detection>> find_detections(const Geometry& geometry) const;
   Result<InputResult> finish(const std::string& input, const Geometry* geometry);
   const Buffer* find_output(const std::string& name) const;
 

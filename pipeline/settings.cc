@@ -46,6 +46,9 @@ std::string settings_text(const PipelineSettings& settings) {
   }
   json object = {{"preprocess",
                   {{"resize", resize_name(settings.preprocess.resize)},
+                   {"placement", placement_name(settings.preprocess.placement)},
+                   {"pad", settings.preprocess.pad},
+                   {"align_corners", settings.preprocess.align_corners},
                    {"color", color_name(settings.preprocess.color)},
                    {"scale", settings.preprocess.scale},
                    {"mean", settings.preprocess.mean},
@@ -74,6 +77,12 @@ Result<PipelineSettings> parse_settings(const std::string& text) {
     for (const Color color : kColors) {
       if (pre.at("color") == color_name(color)) settings.preprocess.color = color;
     }
+    // Engines made before these keys were known lack them.
+    if (pre.value("placement", "") == placement_name(Placement::kTopLeft)) {
+      settings.preprocess.placement = Placement::kTopLeft;
+    }
+    settings.preprocess.pad = pre.value("pad", settings.preprocess.pad);
+    settings.preprocess.align_corners = pre.value("align_corners", true);
     settings.preprocess.scale = pre.at("scale");
     settings.preprocess.mean = pre.at("mean").get<std::vector<double>>();
     settings.preprocess.std = pre.at("std").get<std::vector<double>>();

@@ -27,11 +27,13 @@ bool contains(const std::vector<std::uint32_t>& ids, std::uint32_t id) {
 bool Graph::leaving(NodeId node) const { return journal_ && node != kNoId && contains(journal_->matched, node); }
 
 bool Graph::value_name_taken(std::string_view name) const {
+  if (names_) return find_value(name) != kNoId;
   return std::any_of(values_.begin(), values_.end(),
                      [&](const Value& value) { return value.alive && value.name == name && !leaving(value.producer); });
 }
 
 bool Graph::node_name_taken(std::string_view name) const {
+  if (names_) return find_node(name) != kNoId;
   for (NodeId id = 0; id < nodes_.size(); ++id) {
     if (nodes_[id].alive && nodes_[id].name == name && !leaving(id)) return true;
   }
@@ -76,6 +78,7 @@ Result<ValueId> Graph::add_input(const std::string& name, std::int32_t dtype, co
   value.dims = dims;
   const auto id = static_cast<ValueId>(values_.size());
   inputs_.reserve(inputs_.size() + 1);
+  if (names_) names_->values.emplace(value.name, id);
   values_.push_back(std::move(value));
   inputs_.push_back(id);
   return id;
@@ -91,6 +94,7 @@ Result<ValueId> Graph::add_constant(const std::string& name, std::shared_ptr<con
   value.dtype = tensor->dtype();
   value.dims = tensor->dims();
   value.constant = std::move(tensor);
+  if (names_) names_->values.emplace(value.name, static_cast<ValueId>(values_.size()));
   values_.push_back(std::move(value));
   return static_cast<ValueId>(values_.size() - 1);
 }
@@ -147,7 +151,12 @@ Result<NodeId> Graph::add_node(std::string_view op_id, const std::string& name, 
   node.attrs = std::move(attrs);
   node.inputs = std::move(inputs);
   node.members = {node.name};
-  values_.reserve(values_.size() + num_outputs);
+  // Not to the exact size, or every node would move all values.
+  if (values_.capacity() < values_.size() + num_outputs) values_.reserve(2 * values_.size() + num_outputs);
+  if (names_) {
+    names_->nodes.emplace(node.name, id);
+    for (std::uint32_t i = 0; i < num_outputs; ++i) names_->values.emplace(outputs[i].name, node.outputs[i]);
+  }
   nodes_.push_back(std::move(node));
   std::move(outputs.begin(), outputs.end(), std::back_inserter(values_));
   learn_contents(id);
@@ -214,9 +223,18 @@ Status Graph::replace(ValueId from, ValueId to) {
   }
   if (was_output) {
     std::replace(outputs_.begin(), outputs_.end(), from, to);
+    names_.reset();
     std::swap(old_value.name, new_value.name);
   }
   return {};
+}
+
+void Graph::rename(ValueId value, const std::string& name) {
+  if (names_) {
+    names_->values.erase(values_[value].name);
+    names_->values.emplace(name, value);
+  }
+  values_[value].name = name;
 }
 
 void Graph::set_constant(ValueId value, std::shared_ptr<const HostTensor> tensor) {
@@ -234,12 +252,14 @@ Status Graph::remove_node(NodeId id) {
             fmt::format("node \"{}\" cannot be removed: its output \"{}\" is {}", nodes_[id].name, values_[output].name,
                         readers.empty() ? "a graph output" : "read by node \"" + nodes_[readers[0]].name + "\"")};
   }
+  names_.reset();
   nodes_[id].alive = false;
   for (const ValueId output : nodes_[id].outputs) values_[output].alive = false;
   return {};
 }
 
 int Graph::remove_dead() {
+  names_.reset();
   std::vector<char> needed_node(nodes_.size(), 0);
   std::vector<char> needed_value(values_.size(), 0);
   std::vector<ValueId> pending = outputs_;
@@ -272,6 +292,7 @@ int Graph::remove_dead() {
 }
 
 void Graph::begin_rewrite(const std::vector<NodeId>& matched) {
+  names_.reset();
   journal_ = Journal{matched, nodes_.size(), values_.size(), inputs_, outputs_, metadata_, {}, {}};
 }
 
@@ -306,6 +327,10 @@ std::vector<NodeId> Graph::users(ValueId value) const {
 bool Graph::is_output(ValueId value) const { return contains(outputs_, value); }
 
 ValueId Graph::find_value(std::string_view name) const {
+  if (names_) {
+    const auto found = names_->values.find(std::string(name));
+    return found != names_->values.end() ? found->second : kNoId;
+  }
   for (ValueId id = 0; id < values_.size(); ++id) {
     if (values_[id].alive && values_[id].name == name) return id;
   }
@@ -313,6 +338,10 @@ ValueId Graph::find_value(std::string_view name) const {
 }
 
 NodeId Graph::find_node(std::string_view name) const {
+  if (names_) {
+    const auto found = names_->nodes.find(std::string(name));
+    return found != names_->nodes.end() ? found->second : kNoId;
+  }
   for (NodeId id = 0; id < nodes_.size(); ++id) {
     if (nodes_[id].alive && nodes_[id].name == name) return id;
   }

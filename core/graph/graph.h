@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <tenon/status.hpp>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -94,6 +95,8 @@ class Graph {
   Status replace(ValueId from, ValueId to);
   /// The contents of a value that are known; null forgets them. REQUIRES: dtype and dims are those of the value.
   void set_constant(ValueId value, std::shared_ptr<const HostTensor> tensor);
+  /// REQUIRES: no other value has the name.
+  void rename(ValueId value, const std::string& name);
   /// Removes a node; its outputs must have no users.
   Status remove_node(NodeId node);
   /// Removes nodes and constants that no graph output needs. Returns how many nodes went.
@@ -113,9 +116,9 @@ class Graph {
   const std::vector<Node>& nodes() const { return nodes_; }     ///< by id, dead ones included
   const std::vector<Value>& values() const { return values_; }  ///< by id, dead ones included
   const Node& node(NodeId id) const { return nodes_[id]; }
-  Node& node(NodeId id) { return nodes_[id]; }
+  Node& node(NodeId id) { return names_.reset(), nodes_[id]; }
   const Value& value(ValueId id) const { return values_[id]; }
-  Value& value(ValueId id) { return values_[id]; }
+  Value& value(ValueId id) { return names_.reset(), values_[id]; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
@@ -155,6 +158,13 @@ class Graph {
     std::vector<std::pair<ValueId, std::string>> value_names;
   };
 
+  /// Ids by name while a graph is filled, when names are looked up for every node. From the first change on that could
+  /// bypass it (a rewrite, a removal, a Node& or Value& in somebody's hands) names are searched for one by one.
+  struct Names {
+    std::unordered_map<std::string, ValueId> values;
+    std::unordered_map<std::string, NodeId> nodes;
+  };
+
   bool leaving(NodeId node) const;
   bool value_name_taken(std::string_view name) const;
   bool node_name_taken(std::string_view name) const;
@@ -179,6 +189,7 @@ class Graph {
   std::vector<ValueId> outputs_;
   std::map<std::string, std::string> metadata_;
   std::optional<Journal> journal_;
+  std::optional<Names> names_ = Names();
 };
 
 /// The table behind TnHost.graph. Failures are recorded with record_failure.

@@ -208,8 +208,8 @@ TnStatus TN_CALL new_node(TnGraph* graph, const char* op_id, const char* name, c
     const Result<NodeId> added =
         g.add_node(op_id, node_name, attrs != nullptr ? *attrs : Attrs(), std::move(input_ids), num_outputs, names);
     if (!added.ok()) return fail(added.status());
-    g.node(*added).auto_named = !named;
-    for (std::uint32_t i = 0; i < num_outputs; ++i) outputs[i] = g.node(*added).outputs[i];
+    if (!named && !std::as_const(g).node(*added).auto_named) g.node(*added).auto_named = true;
+    for (std::uint32_t i = 0; i < num_outputs; ++i) outputs[i] = std::as_const(g).node(*added).outputs[i];
     if (node != nullptr) *node = *added;
     return TN_OK;
   });
@@ -265,7 +265,7 @@ TnStatus TN_CALL rename_value(TnGraph* graph, TnValueId id, const char* name) {
     if (holder != kNoId && holder != id) {
       return fail(TN_CONFLICT, fmt::format("rename_value: a value \"{}\" exists already", name));
     }
-    g.value(id).name = name;
+    g.rename(id, name);
     return TN_OK;
   });
 }

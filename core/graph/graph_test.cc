@@ -56,6 +56,30 @@ TEST_F(GraphTest, BuildsInfersAndNames) {
   EXPECT_EQ(graph_.value(graph_.node(*graph_.add_node("test.relu/1", "x", {}, {x}, 1)).outputs[0]).name, "x:2");
 }
 
+// Every node of a model looks names up; one by one that took seconds for 10000 nodes.
+TEST_F(GraphTest, NamesAreFoundWhileAGraphIsFilled) {
+  const Graph& graph = graph_;  // reading through it leaves the index of names alone
+  ValueId last = input("x", {2});
+  for (int n = 0; n < 10000; ++n) {
+    const std::string name = "n" + std::to_string(n);
+    last = graph.node(*graph_.add_node("test.relu/1", name, {}, {last}, 1)).outputs[0];
+  }
+  EXPECT_EQ(graph.find_value("n9999"), last);
+  graph_.rename(last, "end");
+  EXPECT_EQ(graph.find_value("n9999"), kNoId);
+  EXPECT_EQ(graph.find_value("end"), last);
+  EXPECT_EQ(graph.value(graph.find_value("n7")).producer, graph.find_node("n7"));
+  EXPECT_FALSE(graph_.add_node("test.relu/1", "n7", {}, {last}, 1).ok());
+  EXPECT_FALSE(graph_.add_node("test.relu/1", "new", {}, {last}, 1, {"n8"}).ok());
+  EXPECT_FALSE(graph_.add_input("end", TN_F32, make_dims({2})).ok());
+  EXPECT_TRUE(graph_.add_node("test.relu/1", "new", {}, {last}, 1, {"n9999"}).ok());
+  // From here on names are searched for.
+  graph_.value(last).name = "other";
+  EXPECT_EQ(graph.find_value("end"), kNoId);
+  EXPECT_EQ(graph.find_value("other"), last);
+  EXPECT_FALSE(graph_.add_input("n8", TN_F32, make_dims({2})).ok());
+}
+
 TEST_F(GraphTest, DumpIsStable) {
   const ValueId x = input("x", {2});
   const ValueId c = *graph_.add_constant("", f32_tensor({1}, {1.0f}));

@@ -129,10 +129,9 @@ std::optional<double> OnnxNode::known_scalar(int n) const {
   if (!has_input(n)) return std::nullopt;
   // Whatever the type, the host's cast tells the number.
   const TnValueId number =
-      dtype(n) == TN_F64
-          ? input(n)
-          : translator_.graph_.add_node("tenon.cast/1", translator_.unique(&translator_.node_names_, name_ + ".number"),
-                                        attrs().dtype("to", TN_F64), {input(n)});
+      dtype(n) == TN_F64 ? input(n)
+                         : translator_.graph_.add_node("tenon.cast/1", translator_.node_names_.make(name_ + ".number"),
+                                                       attrs().dtype("to", TN_F64), {input(n)});
   const std::optional<TnTensor> tensor = graph_view().value_const(number);
   if (!tensor) throw Unsupported{text("input ", n, " is computed at run time; its contents have to be known")};
   if (Dims(tensor->dims).elements() != 1) {
@@ -154,12 +153,12 @@ std::vector<TnValueId> OnnxNode::add(const std::string& op_id, const NewAttrs& a
   std::string node = name_;
   if (num_added_++ > 0) {
     const std::string op = op_id.substr(0, op_id.find('/'));
-    node = translator_.unique(&translator_.node_names_, name_ + "." + op.substr(op.rfind('.') + 1));
+    node = translator_.node_names_.make(name_ + "." + op.substr(op.rfind('.') + 1));
   }
   std::vector<std::string> names;
   std::vector<const char*> raw_names;
   for (int n = 0; n < num_outputs; ++n) {
-    names.push_back(translator_.unique(&translator_.value_names_, num_outputs == 1 ? node : text(node, ":", n)));
+    names.push_back(translator_.value_names_.make(num_outputs == 1 ? node : text(node, ":", n)));
   }
   for (const std::string& text : names) raw_names.push_back(text.c_str());
   std::vector<TnValueId> outputs(static_cast<size_t>(num_outputs), TN_NO_ID);
@@ -173,7 +172,7 @@ std::vector<TnValueId> OnnxNode::add(const std::string& op_id, const NewAttrs& a
 }
 
 TnValueId OnnxNode::constant(const TnTensor& tensor) {
-  return translator_.graph_.add_const(translator_.unique(&translator_.value_names_, name_ + ".const"), tensor);
+  return translator_.graph_.add_const(translator_.value_names_.make(name_ + ".const"), tensor);
 }
 TnValueId OnnxNode::constant(const std::vector<int64_t>& values) {
   return constant(host_tensor(TN_I64, Dims{static_cast<int64_t>(values.size())}, values.data()));
@@ -182,7 +181,7 @@ TnValueId OnnxNode::scalar(int32_t dtype, double value) {
   const TnValueId number = constant(host_tensor(TN_F64, Dims{}, &value));
   if (dtype == TN_F64) return number;
   // Not by add: the node's name is for what computes something.
-  return translator_.graph_.add_node("tenon.cast/1", translator_.unique(&translator_.node_names_, name_ + ".scalar"),
+  return translator_.graph_.add_node("tenon.cast/1", translator_.node_names_.make(name_ + ".scalar"),
                                      attrs().dtype("to", dtype), {number});
 }
 

@@ -19,7 +19,9 @@ std::map<std::string, std::vector<int64_t>> parse_shapes(const std::string& writ
     const size_t equals = entry.rfind('=');
     if (equals == std::string::npos)
       throw Invalid(text("input_shapes: expected NAME=1x3x224x224, found '", entry, "'"));
-    std::vector<int64_t>& shape = shapes[entry.substr(0, equals)];
+    const auto [place, is_new] = shapes.emplace(entry.substr(0, equals), std::vector<int64_t>());
+    if (!is_new) throw Invalid(text("input_shapes: two shapes for '", place->first, "'"));
+    std::vector<int64_t>& shape = place->second;
     std::istringstream sizes(entry.substr(equals + 1));
     for (std::string size; std::getline(sizes, size, 'x');) {
       if (size.empty() || size.size() > 15 || size.find_first_not_of("0123456789") != std::string::npos) {
@@ -75,7 +77,7 @@ Importer onnx_importer() {
   result.definition()->import_model = import_model;
   result.doc(text("ONNX models of opset ", kOldestOpset, " to ", kNewestOpset)).suffixes(".onnx").probe(probe);
   result.option(TN_ATTR_STR, "input_shapes", "dims of inputs, as x=1x3x224x224;mask=1x224; others are the model's")
-      .option(TN_ATTR_I64, "batch", "the first dim of every input; 0: the model's")
+      .option(TN_ATTR_I64, "batch", "the first dim of inputs without a shape above; 0: the model's")
       .default_value("0")
       .range("[0,)");
   return result;

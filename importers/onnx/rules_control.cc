@@ -9,7 +9,7 @@
 namespace tenon::onnx {
 namespace {
 
-constexpr int64_t kMostRounds = 100000;
+constexpr int64_t kMostRounds = 10000;
 
 void if_rule(OnnxNode& node) {
   node.input(0);  // it is required

@@ -75,7 +75,14 @@ const void* external_data(const pb::TensorProto& proto, const Source* source, ui
   if (location.empty()) throw Invalid(owner + " without a location");
   if (length != bytes) throw Invalid(text(owner, ": expected ", bytes, " bytes for its dims, found ", length));
   if (source == nullptr) throw Invalid(owner + " where no model file is at hand");
-  const std::optional<Source> file = source->open(location);
+  // "@" stands for files that the caller gives to the importer.
+  if (location[0] == '@') throw Invalid(text(owner, ": the file '", location, "' is not there"));
+  std::optional<Source> file;
+  try {
+    file = source->open(location);
+  } catch (const HostFailure&) {
+    throw Invalid(text(owner, ": the file '", location, "' cannot be read, or is outside its folder"));
+  }
   if (!file) throw Invalid(text(owner, ": the file '", location, "' is not there"));
   if (offset > file->size() || bytes > file->size() - offset) {
     throw Invalid(text(owner, ": expected bytes ", offset, " to ", offset + bytes, " in '", location, "', which has ",

@@ -11,8 +11,8 @@
 namespace tenon::onnx {
 namespace {
 
-constexpr int kDeepest = 50;             // graphs and functions inside one another
-constexpr int64_t kMostNodes = 1000000;  // after loops were unrolled
+constexpr int kDeepest = 50;            // graphs and functions inside one another
+constexpr int64_t kMostNodes = 100000;  // after loops were unrolled
 
 bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 std::string plain_domain(const std::string& domain) { return is_default_domain(domain) ? "" : domain; }
@@ -22,6 +22,16 @@ std::string op_text(const pb::NodeProto& proto, int64_t version) {
   const std::string domain = plain_domain(proto.domain());
   const std::string op = domain.empty() ? proto.op_type() : domain + "." + proto.op_type();
   return version > 0 ? text(op, "-", version) : op;
+}
+
+void count_operators(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
+                     std::map<std::string, int64_t>* counts, int depth) {
+  for (const auto& node : nodes) {
+    ++(*counts)[op_text(node, 0)];
+    for (const auto& attr : node.attribute()) {
+      if (attr.has_g() && depth < kDeepest) count_operators(attr.g().node(), counts, depth + 1);
+    }
+  }
 }
 
 }  // namespace
@@ -42,6 +52,15 @@ const pb::TensorProto* Scope::pending(const std::string& name, Scope** owner) {
     return found->second;
   }
   return nullptr;
+}
+
+std::string UniqueNames::make(const std::string& wanted) {
+  if (taken_.insert(wanted).second) return wanted;
+  int64_t& number = next_.emplace(wanted, 2).first->second;
+  for (;; ++number) {
+    std::string name = text(wanted, "_", number);
+    if (taken_.insert(name).second) return name;
+  }
 }
 
 Translator::Translator(const TnHost* host, TnGraph* graph, const pb::ModelProto& model, const Source& source,
@@ -68,6 +87,26 @@ Opsets Translator::read_opsets(const google::protobuf::RepeatedPtrField<pb::Oper
   return opsets;
 }
 
+/// "ONNX opset 13, com.acme 1, IR 7, made by pytorch 1.9", and its operators with their counts.
+std::string Translator::summary() const {
+  std::string line = "ONNX";
+  for (const auto& [domain, version] : opsets_) {
+    line += text(line == "ONNX" ? " " : ", ", domain.empty() ? "opset" : domain, " ", version);
+  }
+  line += text(", IR ", model_.ir_version());
+  if (!model_.producer_name().empty())
+    line += text(", made by ", model_.producer_name(), " ", model_.producer_version());
+  std::map<std::string, int64_t> counts;
+  count_operators(model_.graph().node(), &counts, 0);
+  line += "\noperators:";
+  for (const auto& [op, count] : counts) line += text(" ", op, " ", count);
+  // Names can hold any bytes; metadata are texts.
+  for (char& c : line) {
+    if (c != '\n' && (c < 0x20 || c > 0x7e)) c = '?';
+  }
+  return line;
+}
+
 void Translator::run() {
   opsets_ = read_opsets(model_.opset_import(), source_.name());
   const pb::GraphProto& graph = model_.graph();
@@ -75,6 +114,7 @@ void Translator::run() {
     for (const std::string& output : node.output()) value_names_.insert(output);
   }
   for (const auto& tensor : graph.initializer()) {
+    if (top_.has_own(tensor.name())) throw Invalid(text("tensor '", tensor.name(), "' is listed twice"));
     top_.add_initializer(tensor);
     value_names_.insert(tensor.name());
   }
@@ -100,6 +140,7 @@ void Translator::run() {
   if (!declined_.empty()) throw_declined();
   add_outputs();
   if (!declined_.empty()) throw_declined();
+  graph_.set_metadata("model", summary());
 }
 
 Dims Translator::input_dims(const pb::ValueInfoProto& info) const {
@@ -130,7 +171,7 @@ Dims Translator::input_dims(const pb::ValueInfoProto& info) const {
     sizes = given->second;
     assumed.clear();
   }
-  if (options_.batch > 0 && !sizes.empty()) sizes[0] = options_.batch;
+  if (options_.batch > 0 && !sizes.empty() && given == options_.shapes.end()) sizes[0] = options_.batch;
   if (!assumed.empty()) {
     host_->log(host_, TN_LOG_INFO,
                text(owner, ": the model leaves dim ", assumed, " open; took ", to_text(read_dims(sizes, owner)),
@@ -182,10 +223,10 @@ void Translator::add_outputs() {
     // An output is computed, is called as the model says, and is one output only.
     if (graph_.value_name(value) != info.name() || !marked.insert(value).second || graph_.producer(value) == TN_NO_ID) {
       const std::vector<int64_t> same(static_cast<size_t>(graph_.value_dims(value).rank), 0);
-      const std::string node = unique(&node_names_, info.name() + ".copy");
+      const std::string node = node_names_.make(info.name() + ".copy");
       // The name of a constant that the model gives as it is belongs to the copy.
       if (graph_.find_value(info.name()) == value && graph_.producer(value) == TN_NO_ID && graph_.value_const(value)) {
-        graph_.rename(value, unique(&value_names_, info.name() + ".const"));
+        graph_.rename(value, value_names_.make(info.name() + ".const"));
       }
       value = graph_.add_node("tenon.reshape/1", node, graph_.attrs().i64s("shape", same), {value});
       if (graph_.find_value(info.name()) == TN_NO_ID) graph_.rename(value, info.name());
@@ -209,12 +250,12 @@ void Translator::translate(const pb::NodeProto& proto, Scope& scope, const Call&
   OnnxNode node(*this, proto, scope, call);
   std::string name = proto.name();
   if (name.empty()) name = text(proto.op_type(), "_", proto.output_size() > 0 ? proto.output(0) : "");
-  node.name_ = unique(&node_names_, scope.prefix() + name);
+  node.name_ = node_names_.make(scope.prefix() + name);
   const std::string where = text("node '", node.name_, "' (", proto.op_type(), ")");
-  if (++num_nodes_ > kMostNodes) throw Invalid(text(where, ": the model has more than ", kMostNodes, " nodes"));
   node.num_outputs_ = proto.output_size();
   node.outputs_.resize(static_cast<size_t>(proto.output_size()));
   try {
+    count_node();
     const bool complete = read_inputs(proto, scope, &node);
     const auto found = call.opsets->find(plain_domain(proto.domain()));
     if (found != call.opsets->end()) {
@@ -386,7 +427,9 @@ void Translator::publish(OnnxNode& node, const pb::NodeProto& proto, Scope& scop
   for (int n = 0; n < proto.output_size(); ++n) {
     const std::string& name = proto.output(n);
     if (name.empty()) continue;
-    if (scope.has_own(name)) throw Invalid(text("node '", node.name(), "': '", name, "' is computed twice"));
+    if (scope.has_own(name)) {
+      throw Invalid(text("node '", node.name(), "' (", proto.op_type(), "): '", name, "' is computed twice"));
+    }
     std::optional<Item>& item = node.outputs_[static_cast<size_t>(n)];
     if (!item) item = Item{};  // an output that this operator leaves out
     if (item->kind == Item::Kind::kTensor && named_.insert(item->value).second) {
@@ -419,8 +462,15 @@ TnValueId Translator::initializer(const pb::TensorProto& tensor, const std::stri
   return value;
 }
 
+void Translator::count_node() {
+  if (++num_nodes_ > kMostNodes) {
+    throw Invalid(text("the model has more than ", kMostNodes, " nodes, with those of its loops in every round"));
+  }
+}
+
 std::vector<Item> Translator::inline_graph(OnnxNode& node, const pb::GraphProto& graph, const std::vector<Item>& inputs,
                                            const std::string& suffix) {
+  count_node();  // else empty graphs in loops would never come to an end
   if (node.call_.depth >= kDeepest) throw Invalid(text("graphs lie inside one another more than ", kDeepest, " deep"));
   if (static_cast<int>(inputs.size()) != graph.input_size()) {
     throw Invalid(text("graph '", graph.name(), "': expected ", inputs.size(), " inputs, found ", graph.input_size()));
@@ -439,12 +489,6 @@ std::vector<Item> Translator::inline_graph(OnnxNode& node, const pb::GraphProto&
     outputs.push_back(*item);
   }
   return outputs;
-}
-
-std::string Translator::unique(std::set<std::string>* taken, const std::string& wanted) const {
-  std::string name = wanted;
-  for (int n = 2; !taken->insert(name).second; ++n) name = text(wanted, "_", n);
-  return name;
 }
 
 void Translator::decline(const std::string& what, const std::string& where) { declined_[what].push_back(where); }

@@ -8,6 +8,7 @@
 #include <string>
 #include <tenon/sdk/importer.hpp>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "importers/onnx/node.h"
@@ -35,6 +36,18 @@ class Scope {
   std::string prefix_;  ///< of the names of nodes and values in this graph
   std::unordered_map<std::string, Item> items_;
   std::unordered_map<std::string, const pb::TensorProto*> pending_;
+};
+
+/// Names that are taken.
+class UniqueNames {
+ public:
+  void insert(const std::string& name) { taken_.insert(name); }
+  /// Takes the name, with a number behind it if it is taken already: "conv_2".
+  std::string make(const std::string& wanted);
+
+ private:
+  std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, int64_t> next_;  ///< the number to try first
 };
 
 using Opsets = std::map<std::string, int64_t>;
@@ -68,6 +81,7 @@ class Translator {
   void add_input(const pb::ValueInfoProto& info);
   Dims input_dims(const pb::ValueInfoProto& info) const;
   void add_outputs();
+  std::string summary() const;
   void translate(const Nodes& nodes, Scope& scope, const Call& call);
   void translate(const pb::NodeProto& proto, Scope& scope, const Call& call);
   /// Whether one of the inputs could not be translated.
@@ -82,7 +96,7 @@ class Translator {
   TnValueId initializer(const pb::TensorProto& tensor, const std::string& name);
   std::vector<Item> inline_graph(OnnxNode& node, const pb::GraphProto& graph, const std::vector<Item>& inputs,
                                  const std::string& suffix);
-  std::string unique(std::set<std::string>* taken, const std::string& wanted) const;
+  void count_node();
   void decline(const std::string& what, const std::string& where);
   void throw_declined() const;
 
@@ -95,7 +109,7 @@ class Translator {
   Opsets opsets_;
   Scope top_;
   std::map<std::string, std::vector<std::string>> declined_;  ///< what, and the nodes that want it
-  std::set<std::string> value_names_, node_names_;
+  UniqueNames value_names_, node_names_;
   std::set<TnValueId> named_;  ///< values that have their name for good
   int64_t num_nodes_ = 0;
 };

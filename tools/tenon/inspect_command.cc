@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "tools/tenon/common.h"
 
@@ -84,7 +85,16 @@ struct Inspect {
                     tensor["dims"].dump().c_str(), tensor["dtype"].get<std::string>().c_str());
       }
     }
+    std::map<std::string, int> counts;
+    for (const json& node : described["nodes"]) ++counts[node["op"]];
+    std::string ops;
+    for (const auto& [op, count] : counts) ops += (ops.empty() ? "" : ", ") + op + " " + std::to_string(count);
+    std::printf("%zu nodes: %s\n", described["nodes"].size(), ops.c_str());
     std::printf("%lld parameters\n", described["parameters"].get<long long>());
+    // What the importer says of the file.
+    std::printf("%s", described["metadata"].contains("model")
+                          ? (described["metadata"]["model"].get<std::string>() + "\n").c_str()
+                          : "");
   }
 
   void run() const {

@@ -70,7 +70,8 @@ TENON_API TnStatus tn_library_add_plugin(TnLibrary* library, const struct TnPlug
  * warning and does not stop the others; *num_failed (may be NULL) counts them. */
 TENON_API TnStatus tn_library_discover(TnLibrary* library, uint32_t* num_failed);
 TENON_API TnStatus tn_library_unload_plugin(TnLibrary* library, const char* plugin_id);
-/* Everything registered, as JSON: plugins[] {id, version, path, ops[], kernels[], fusions[], importers[]}, failed[]. */
+/* Everything registered, as JSON: plugins[] {id, version, path, ops[], kernels[], fusions[], importers[]},
+ * importers[] {id, suffixes, options[] {name, type, doc}}, failed[]. */
 TENON_API TnStatus tn_library_describe(const TnLibrary* library, TnText** json);
 
 /* --- network --- */

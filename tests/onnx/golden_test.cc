@@ -1,0 +1,437 @@
+// Published ONNX models against the outputs of ONNX Runtime: every stored tensor, statistics of every inner tensor,
+// detections; from engines that were tuned on this machine. Tolerances are those of the golden outputs' README.
+//
+// CTest runs this program once a model (--gtest_filter=*/MODEL*).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include "pipeline/builder.h"
+#include "pipeline/image.h"
+#include "pipeline/labels.h"
+#include "pipeline/runner.h"
+#include "pipeline/testing/golden.h"
+#include "tests/e2e/e2e_testing.h"
+
+namespace tenon::e2e {
+namespace {
+
+using pipeline::NpyArray;
+using Tensors = std::map<std::string, NpyArray>;
+
+constexpr double kAny = std::numeric_limits<double>::infinity();
+struct Tolerance {
+  double max_abs;
+  double rel_l2;
+};
+
+Tolerance tolerance_of(const std::string& model, const std::string& tensor) {
+  if (model == "onnx-yolox-nano") return {2e-4, 1e-5};
+  if (model == "onnx-ultraface-rfb-320" || model == "onnx-super-resolution") return {5e-6, kAny};
+  if (model == "onnx-mnist-8") return {kAny, 3e-6};
+  if (model == "onnx-silero-vad") return {tensor == "output" ? 2e-6 : 1e-5, kAny};
+  if (model == "onnx-varied") return {kAny, 2e-5};  // with Winograd, which a tuned engine may use
+  return {kAny, 1e-4};
+}
+
+/// The numbers of a golden tensor, all or every stride-th, against what was found.
+void compare(const fs::path& folder, const json& golden, const std::vector<float>& found, Tolerance tolerance) {
+  std::size_t count = 1;
+  for (const std::size_t size : golden["shape"]) count *= size;
+  ASSERT_EQ(found.size(), count);
+  double squares = 0;
+  for (const float value : found) squares += double{value} * double{value};
+  const double l2 = golden["l2"];
+  EXPECT_NEAR(std::sqrt(squares), l2, std::fmin(tolerance.rel_l2, 1e-4) * l2);
+  const std::vector<float> expected = pipeline::testing::read_floats(folder / golden["file"].get<std::string>());
+  const std::size_t stride = golden.value("stride", 1);
+  ASSERT_EQ((count + stride - 1) / stride, expected.size());
+  double worst = 0, difference = 0, total = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double x = double{found[i * stride]}, y = double{expected[i]};
+    worst = std::isnan(x) ? kAny : std::fmax(worst, std::abs(x - y));
+    difference += (x - y) * (x - y);
+    total += y * y;
+  }
+  EXPECT_LE(worst, tolerance.max_abs);
+  EXPECT_LE(std::sqrt(difference / total), tolerance.rel_l2);
+}
+
+std::vector<float> floats(const NpyArray& array) {
+  std::vector<float> values(array.elements());
+  std::memcpy(values.data(), array.bytes.data(), std::min(array.bytes.size(), values.size() * sizeof(float)));
+  return values;
+}
+
+std::int64_t elements(const json& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return count;
+}
+
+/// "weyl" of the goldens' README with its transform "(v+a)*b", or the ramp i / n of the light models.
+std::vector<float> synthetic(const json& input) {
+  std::vector<float> values(static_cast<std::size_t>(elements(input["shape"])));
+  const bool weyl = input["generator"] == "weyl";
+  double a = 0, b = 1;
+  const std::string transform = input["transform"];
+  if (transform != "none" && std::sscanf(transform.c_str(), "(v+%lf)*%lf", &a, &b) != 2) {
+    ADD_FAILURE() << "unknown transform " << transform;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto u = (static_cast<std::uint32_t>(i) + input["seed"].get<std::uint32_t>()) * 2654435761u;
+    const auto v = static_cast<float>(static_cast<double>(u) / 4294967296.0 - 0.5);
+    values[i] = weyl ? static_cast<float>((double{v} + a) * b)
+                     : static_cast<float>(static_cast<double>(i) / static_cast<double>(values.size()));
+  }
+  return values;
+}
+
+/// How the goldens' recipes bring a picture to a model.
+pipeline::PreprocessOptions recipe_of(const std::string& model) {
+  pipeline::PreprocessOptions options;
+  options.resize = pipeline::Resize::kNone;
+  if (model == "onnx-yolox-nano") {
+    options.resize = pipeline::Resize::kStretch;
+    options.color = pipeline::Color::kBgr;
+    options.scale = 1;
+  } else if (model == "onnx-ultraface-rfb-320") {
+    options.scale = 1;
+    options.mean = {127, 127, 127};
+    options.std = {128, 128, 128};
+  } else {
+    options.color = pipeline::Color::kGray;
+  }
+  return options;
+}
+
+struct Engineered {
+  Library library;
+  Engine engine;
+};
+
+const TempDir& shared_dir() {
+  static const TempDir dir;
+  return dir;
+}
+
+Result<Engineered> engineer(const fs::path& file, const std::vector<std::string>& mark_outputs,
+                            const std::map<std::string, std::vector<std::int64_t>>& shapes) {
+  TENON_ASSIGN(Library library, Library::create());
+  TENON_RETURN_IF_ERROR(library.discover().status());
+  pipeline::BuildRequest request;
+  request.model = file;
+  request.shapes = shapes;
+  request.mark_outputs = mark_outputs;
+  request.timing_cache = shared_dir().path() / "cache.yaml";
+  request.device = test_device();
+  request.config.emplace_back("on_fallback", "allow");
+  TENON_ASSIGN(const BuiltEngine built, pipeline::build_engine(library, request, nullptr));
+  TENON_ASSIGN(const Engine engine, Runtime(library, test_device()).create(built.data(), built.size()));
+  return Engineered{library, engine};
+}
+
+/// The picture of a case, cut out as it says, as a file that loses nothing.
+fs::path picture(const json& input, const std::string& name) {
+  const fs::path original = tenon::testing::images_dir() / input["image"].get<std::string>();
+  if (!input.contains("crop_xywh")) return original;
+  const std::vector<int> crop = input["crop_xywh"];
+  const pipeline::Image whole = pipeline::read_image(original).value();
+  pipeline::Image part = pipeline::make_image(crop[2], crop[3], 0, 0, 0);
+  for (int y = 0; y < crop[3]; ++y) {
+    std::memcpy(part.pixel(0, y), whole.pixel(crop[0], crop[1] + y), static_cast<std::size_t>(crop[2]) * 3);
+  }
+  const fs::path path = shared_dir().path() / (name + ".png");
+  EXPECT_TRUE(pipeline::write_image(path, part).ok());
+  return path;
+}
+
+/// The expected detections, corners in pixels, in the order of the found ones.
+void compare(const json& expected, const std::vector<pipeline::Detection>& found, double score, float pixels,
+             const std::vector<int>& offset = {0, 0}) {
+  std::string text;
+  for (const auto& d : found) {
+    text += "\n  found class " + std::to_string(d.class_id) + " score " + std::to_string(d.score) + " box " +
+            std::to_string(d.box.left) + " " + std::to_string(d.box.top) + " " + std::to_string(d.box.width) + " " +
+            std::to_string(d.box.height);
+  }
+  ASSERT_EQ(found.size(), expected.size()) << text;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::vector<float> box = expected[i]["box_xyxy_px"];
+    const pipeline::Box& b = found[i].box;
+    EXPECT_EQ(found[i].class_id, expected[i]["class"].get<int>()) << text;
+    EXPECT_NEAR(found[i].score, expected[i]["score"].get<double>(), score) << text;
+    EXPECT_NEAR(b.left + static_cast<float>(offset[0]), box[0], pixels) << text;
+    EXPECT_NEAR(b.top + static_cast<float>(offset[1]), box[1], pixels) << text;
+    EXPECT_NEAR(b.left + static_cast<float>(offset[0]) + b.width, box[2], pixels) << text;
+    EXPECT_NEAR(b.top + static_cast<float>(offset[1]) + b.height, box[3], pixels) << text;
+  }
+}
+
+/// The folder of a model and its case.
+class OnnxGolden : public ::testing::TestWithParam<pipeline::testing::GoldenCase> {
+ protected:
+  void SetUp() override {
+    TENON_NEED_DATA(GetParam().json_path());
+    golden_ = pipeline::testing::read_json(GetParam().json_path());
+    ASSERT_TRUE(golden_.is_object());
+  }
+  const std::string& model() const { return GetParam().model; }
+  fs::path file() const { return tenon::testing::models_dir() / model() / golden_["file"].get<std::string>(); }
+  void prepare(const fs::path& model_file, const std::vector<std::string>& marked = {},
+               const std::map<std::string, std::vector<std::int64_t>>& shapes = {}) {
+    TENON_NEED_DATA(model_file);
+    Result<Engineered> made = engineer(model_file, marked, shapes);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    made_ = std::make_unique<Engineered>(std::move(*made));
+    runner_ = std::make_unique<pipeline::Runner>(pipeline::Runner::create(made_->engine).value());
+  }
+  /// Runs the case's input.
+  void run() {
+    const json& input = golden_["input"];
+    Result<pipeline::InputResult> result = Status(Code::kInvalid, "unknown input");
+    if (input["kind"] == "synthetic") {
+      const NpyArray array = pipeline::npy_from_floats(input["shape"], synthetic(input));
+      result = runner_->run_tensors({{input["name"], array}});
+    } else if (input["tensor"]["stored"] == "full") {
+      const fs::path stored = GetParam().folder() / input["tensor"]["file"].get<std::string>();
+      result = runner_->run_tensors({{input["name"], pipeline::read_npy(stored).value()}});
+    } else {
+      TENON_NEED_DATA(tenon::testing::images_dir() / input["image"].get<std::string>());
+      runner_->settings().preprocess = recipe_of(model());
+      result = runner_->run_image(picture(input, GetParam().name), nullptr);
+    }
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    result_ = *result;
+    outputs_ = runner_->outputs().value();
+  }
+  void check_outputs(bool with_softmax = true) {
+    for (const auto& [name, golden] : golden_["outputs"].items()) {
+      if (!with_softmax && std::abs(golden["sum"].get<double>() - 1) < 1e-3) continue;
+      SCOPED_TRACE(name);
+      ASSERT_EQ(outputs_.count(name), 1u);
+      compare(GetParam().folder(), golden, floats(outputs_[name]), tolerance_of(model(), name));
+    }
+  }
+
+  json golden_;
+  std::unique_ptr<Engineered> made_;
+  std::unique_ptr<pipeline::Runner> runner_;
+  pipeline::InputResult result_;
+  Tensors outputs_;
+};
+
+#define TENON_RETURN_IF_OVER() \
+  if (HasFatalFailure() || IsSkipped()) return
+
+class Outputs : public OnnxGolden {};
+TEST_P(Outputs, OfAnEngine) {
+  prepare(file());
+  TENON_RETURN_IF_OVER();
+  run();
+  TENON_RETURN_IF_OVER();
+  check_outputs();
+  if (golden_.contains("argmax")) {
+    const std::vector<float> scores = floats(outputs_.begin()->second);
+    EXPECT_EQ(std::max_element(scores.begin(), scores.end()) - scores.begin(), golden_["argmax"].get<int>());
+  }
+  if (!golden_.contains("detections")) return;
+  const bool faces = model() == "onnx-ultraface-rfb-320";
+  pipeline::PostprocessConfig& post = runner_->settings().postprocess;
+  post.type = pipeline::PostprocessType::kDetections;
+  post.decoder = faces ? "ultraface" : "yolox";
+  post.threshold = faces ? 0.7f : 0.3f;
+  post.nms = faces ? 0.5f : 0.45f;
+  run();
+  TENON_RETURN_IF_OVER();
+  compare(golden_["detections"], result_.detections, 1e-4, 0.05f,
+          golden_["input"].value("crop_xywh", std::vector<int>{0, 0}));
+}
+
+/// Every inner tensor that the reference lists: the first one that is off tells where to look.
+class InnerTensors : public OnnxGolden {};
+TEST_P(InnerTensors, HaveTheGoldenStatistics) {
+  const json nodes = pipeline::testing::read_json(GetParam().folder() / (GetParam().name + ".nodes.json"));
+  ASSERT_TRUE(nodes.is_array());
+  std::vector<std::string> marked;
+  for (const json& node : nodes) {
+    const std::string name = node["tensor"];
+    if (!golden_["outputs"].contains(name) && node["sum"].is_number()) marked.push_back(name);
+  }
+  prepare(file(), marked);
+  TENON_RETURN_IF_OVER();
+  run();
+  TENON_RETURN_IF_OVER();
+  for (const json& node : nodes) {
+    const std::string name = node["tensor"];
+    const auto found = outputs_.find(name);
+    if (found == outputs_.end()) continue;
+    double sum = 0, abs_sum = 0, squares = 0;
+    for (const float value : floats(found->second)) {
+      sum += double{value};
+      abs_sum += std::abs(double{value});
+      squares += double{value} * double{value};
+    }
+    ASSERT_NEAR(sum, node["sum"].get<double>(), 1e-4 * abs_sum) << name << " of " << node["op"];
+    ASSERT_NEAR(std::sqrt(squares), node["l2"].get<double>(), 1e-4 * node["l2"].get<double>()) << name;
+  }
+}
+
+/// The light models with varied weights, which a script beside them makes.
+class Varied : public OnnxGolden {};
+TEST_P(Varied, Outputs) {
+  const char* given = std::getenv("TENON_ONNX_PYTHON");
+  const std::string python = given != nullptr ? given : "/usr/bin/python3";
+  if (run_program({python, "-c", "import numpy, onnx"}).status != 0) {
+    GTEST_SKIP() << python << " has no numpy or onnx; set TENON_ONNX_PYTHON to one that has both";
+  }
+  const fs::path folder = tenon::testing::models_dir() / "onnx-light";
+  TENON_NEED_DATA(folder / "vary.py");
+  const fs::path varied = shared_dir().path() / "varied.onnx";
+  const Outcome made = run_program({python, folder / "vary.py", folder / golden_["light"].get<std::string>(), varied,
+                                    "--seed", std::to_string(golden_["weights_seed"].get<int>())});
+  ASSERT_EQ(made.status, 0) << made.err;
+  const std::string label = "sum of all varied values ";
+  const double sum = std::stod(made.out.substr(made.out.find(label) + label.size()));
+  ASSERT_NEAR(sum, golden_["weights_sum"].get<double>(), 1e-3) << made.out;
+  prepare(varied);
+  fs::remove(varied);
+  TENON_RETURN_IF_OVER();
+  run();
+  TENON_RETURN_IF_OVER();
+  check_outputs(/*with_softmax=*/false);  // which is saturated
+}
+
+/// Speech in chunks, each behind the end of the chunk before, with the state fed back.
+class Chunks : public OnnxGolden {};
+TEST_P(Chunks, WithStateFedBack) {
+  const json& input = golden_["input"];
+  const int chunk = input["chunk"], context = input["context"], steps = input["steps"];
+  const std::int64_t length = chunk + context;
+  prepare(file(), {}, {{"input", {1, length}}, {"state", {2, 1, 128}}});
+  TENON_RETURN_IF_OVER();
+  const std::vector<float> signal =
+      pipeline::testing::read_floats(GetParam().folder() / input["signal"]["file"].get<std::string>());
+  ASSERT_EQ(signal.size(), static_cast<std::size_t>(chunk) * static_cast<std::size_t>(steps));
+  const std::int64_t rate = input["sr"];
+  NpyArray sr{pipeline::NpyType::kI8, {}, std::vector<std::uint8_t>(sizeof(rate))};
+  std::memcpy(sr.bytes.data(), &rate, sizeof(rate));
+  std::vector<float> state(256, 0.0f), probabilities, states;
+  for (int step = 0; step < steps; ++step) {
+    std::vector<float> piece(static_cast<std::size_t>(context), 0.0f);
+    const auto begin = signal.begin() + static_cast<std::ptrdiff_t>(step) * chunk;
+    if (step > 0) std::copy(begin - context, begin, piece.begin());
+    piece.insert(piece.end(), begin, begin + chunk);
+    const auto result = runner_->run_tensors({{"input", pipeline::npy_from_floats({1, length}, piece)},
+                                              {"state", pipeline::npy_from_floats({2, 1, 128}, state)},
+                                              {"sr", sr}});
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    const Tensors outputs = runner_->outputs().value();
+    state = floats(outputs.at("stateN"));
+    const std::vector<float> output = floats(outputs.at("output"));
+    probabilities.insert(probabilities.end(), output.begin(), output.end());
+    states.insert(states.end(), state.begin(), state.end());
+  }
+  compare(GetParam().folder(), golden_["outputs"]["output"], probabilities, tolerance_of(model(), "output"));
+  compare(GetParam().folder(), golden_["outputs"]["stateN_each_step"], states, tolerance_of(model(), "stateN"));
+}
+
+/// What the models' READMEs list for pictures, found by another program: scores of three digits, boxes of one decimal.
+struct Listed {
+  const char* config;
+  const char* image;
+  std::vector<std::tuple<int, double, std::array<float, 4>>> found;  ///< class, score, corners
+};
+std::ostream& operator<<(std::ostream& out, const Listed& listed) {
+  return out << listed.config << ", " << listed.image;
+}
+class Configs : public ::testing::TestWithParam<Listed> {};
+TEST_P(Configs, FindWhatTheReadmeLists) {
+  setenv("TENON_MODELS_DIR", tenon::testing::models_dir().c_str(), 1);
+  const fs::path path = tenon::testing::source_dir() / "configs" / (std::string(GetParam().config) + ".yaml");
+  TENON_NEED_DATA(tenon::testing::models_dir() / GetParam().config);
+  const fs::path image = tenon::testing::images_dir() / GetParam().image;
+  TENON_NEED_DATA(image);
+  const auto config = pipeline::load_config(path);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  Result<Engineered> made = engineer(config->model.file, {}, {});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  pipeline::Runner runner = pipeline::Runner::create(made->engine).value();
+  runner.settings() = pipeline::settings_of(*config).value();
+  const auto result = runner.run_image(image, nullptr);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  json expected = json::array();
+  for (const auto& [class_id, score, box] : GetParam().found) {
+    expected.push_back({{"class", class_id}, {"score", score}, {"box_xyxy_px", box}});
+  }
+  compare(expected, result->detections, 0.01, 2.0f);
+}
+
+using Case = pipeline::testing::GoldenCase;
+std::vector<Case> light(const char* suffix) {
+  std::vector<Case> cases;
+  for (const char* net : {"bvlc_alexnet", "inception_v1", "resnet50", "squeezenet", "vgg19", "zfnet512"}) {
+    cases.push_back({"onnx-light", std::string("light_") + net + suffix});
+  }
+  return cases;
+}
+std::vector<Case> varied() {
+  std::vector<Case> cases;
+  for (const char* net : {"densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet"}) {
+    cases.push_back({"onnx-varied", std::string(net) + "_w0_weyl0"});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, Outputs,
+    ::testing::Values(Case{"onnx-mnist-8", "digit0"}, Case{"onnx-mnist-8", "digit3"}, Case{"onnx-mnist-8", "synth0"},
+                      Case{"onnx-mnist-8", "upstream0"}, Case{"onnx-super-resolution", "astronaut_crop"},
+                      Case{"onnx-super-resolution", "synth0"}, Case{"onnx-ultraface-rfb-320", "astronaut_crop"},
+                      Case{"onnx-ultraface-rfb-320", "synth0"}, Case{"onnx-yolox-nano", "astronaut_stretch"},
+                      Case{"onnx-yolox-nano", "dog_stretch"}, Case{"onnx-yolox-nano", "person_stretch"},
+                      Case{"onnx-yolox-nano", "synth0"}),
+    pipeline::testing::test_name);
+INSTANTIATE_TEST_SUITE_P(Light, Outputs, ::testing::ValuesIn(light("_arange")), pipeline::testing::test_name);
+INSTANTIATE_TEST_SUITE_P(Models, InnerTensors,
+                         ::testing::Values(Case{"onnx-mnist-8", "synth0"}, Case{"onnx-super-resolution", "synth0"},
+                                           Case{"onnx-ultraface-rfb-320", "synth0"}, Case{"onnx-yolox-nano", "synth0"}),
+                         pipeline::testing::test_name);
+INSTANTIATE_TEST_SUITE_P(Light, InnerTensors, ::testing::ValuesIn(light("_synth0")), pipeline::testing::test_name);
+INSTANTIATE_TEST_SUITE_P(Models, Varied, ::testing::ValuesIn(varied()), pipeline::testing::test_name);
+INSTANTIATE_TEST_SUITE_P(Models, Chunks,
+                         ::testing::Values(Case{"onnx-silero-vad", "synth0_context0"},
+                                           Case{"onnx-silero-vad", "synth0_context64"},
+                                           Case{"onnx-silero-vad", "voiced_context64"}),
+                         pipeline::testing::test_name);
+
+std::string config_name(const ::testing::TestParamInfo<Listed>& info) {
+  std::string name = std::string(info.param.config) + "_" + info.param.image;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(
+    Models, Configs,
+    ::testing::Values(Listed{"onnx-yolox-nano",
+                             "person.jpg",
+                             {{0, 0.880, {188.4f, 97.0f, 276.5f, 371.2f}},
+                              {16, 0.872, {62.4f, 262.9f, 200.5f, 348.4f}},
+                              {17, 0.869, {404.0f, 138.0f, 602.4f, 342.8f}}}},
+                      Listed{"onnx-nanodet-m",
+                             "person.jpg",
+                             {{16, 0.683, {65.3f, 264.4f, 204.6f, 348.9f}},
+                              {17, 0.539, {403.9f, 138.9f, 605.9f, 338.9f}},
+                              {0, 0.446, {176.5f, 105.6f, 280.8f, 381.8f}}}},
+                      Listed{"onnx-ultraface-rfb-320", "astronaut.png", {{0, 1.000, {179.1f, 62.7f, 269.3f, 173.4f}}}},
+                      Listed{"onnx-ultraface-rfb-320", "person.jpg", {}},
+                      Listed{"onnx-yunet-2023mar", "astronaut.png", {{0, 0.943, {178.9f, 63.3f, 269.7f, 174.1f}}}}),
+    config_name);
+
+}  // namespace
+}  // namespace tenon::e2e
