@@ -273,8 +273,9 @@ Status check_fallbacks(const Selection& selection, const BuildOptions& options) 
     layers.push_back(fmt::format("{} (op {})", selected.tune->layer, selected.tune->site->desc().op_id));
   }
   if (layers.empty() || options.on_fallback == OnFallback::kAllow) return {};
-  const std::string text = fmt::format("no kernel runs {} on {}, so the op's slow reference does", join(layers),
-                                       options.device->info().name);
+  const std::string text = fmt::format(
+      "no kernel runs {} on {}, so the op's slow reference does{}", join(layers), options.device->info().name,
+      options.device->info().on_host() ? "" : ", on the CPU, with copies there and back");
   if (options.on_fallback == OnFallback::kForbid) {
     return {Code::kNotFound, text +
                                  ", which on_fallback forbids; load a plugin with a kernel (tenon explain tells why "

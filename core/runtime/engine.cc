@@ -125,7 +125,7 @@ class EngineLoader {
 
   Result<Candidate> candidate_of(const PlanNode& node) const {
     Candidate candidate;
-    candidate.kernel = find_kernel(*impl_.options.registry, node.op_id, node.kernel);
+    candidate.kernel = find_kernel(*impl_.options.registry, node.op_id, node.kernel, *impl_.options.device);
     if (!candidate.kernel) {
       return Status(
           Code::kNotFound,

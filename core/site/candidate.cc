@@ -281,9 +281,9 @@ Enumeration enumerate(const Site& site, const Registry& registry, const Enumerat
   for (const KernelRef& ref : registry.find_kernels(site.desc().op_id, site.device().info().kind)) interview.ask(ref);
 
   const OpRef op = registry.find_op(site.desc().op_id);
-  if (!op || op.op->reference == nullptr || site.device().info().kind != TN_CPU) return result;
+  if (!op || op.op->reference == nullptr) return result;
   Enumeration fallback;
-  Interview(site, options, &fallback).ask(reference_kernel(op));
+  Interview(site, options, &fallback).ask(reference_kernel(op, site.device()));
   result.declines.insert(result.declines.end(), fallback.declines.begin(), fallback.declines.end());
   if (fallback.candidates.empty()) return result;
   if (result.candidates.empty()) {
@@ -296,12 +296,13 @@ Enumeration enumerate(const Site& site, const Registry& registry, const Enumerat
   return result;
 }
 
-KernelRef find_kernel(const Registry& registry, const std::string& op_id, const std::string& kernel_name) {
+KernelRef find_kernel(const Registry& registry, const std::string& op_id, const std::string& kernel_name,
+                      Device& device) {
   KernelRef ref = registry.find_kernel(kernel_name);
   if (ref) return ref;
   const OpRef op = registry.find_op(op_id);
   if (!op || op.op->reference == nullptr) return {};
-  ref = reference_kernel(op);
+  ref = reference_kernel(op, device);
   return kernel_name == ref.kernel->name ? ref : KernelRef{};
 }
 

@@ -80,12 +80,13 @@ struct EnumerateOptions {
 Enumeration enumerate(const Site& site, const Registry& registry, const EnumerateOptions& options);
 
 /// The kernel made from an op's reference function; its name is the op id without version plus ".reference".
-/// Row-major on the CPU, one tactic.
-KernelRef reference_kernel(const OpRef& op);
+/// Row-major, one tactic. On a GPU it runs on the host with copies there and back. `device` outlives it.
+KernelRef reference_kernel(const OpRef& op, Device& device);
 /// Whether a kernel came from reference_kernel.
 bool is_reference_kernel(const KernelRef& ref);
 
 /// Finds a kernel by name, reference kernels included; empty if none.
-KernelRef find_kernel(const Registry& registry, const std::string& op_id, const std::string& kernel_name);
+KernelRef find_kernel(const Registry& registry, const std::string& op_id, const std::string& kernel_name,
+                      Device& device);
 
 }  // namespace tenon

@@ -47,7 +47,7 @@ SiteDesc describe_site(const Graph& graph, NodeId id, std::uint32_t flags) {
   return desc;
 }
 
-std::shared_ptr<const Site> Site::create(SiteDesc desc, const Device& device) {
+std::shared_ptr<const Site> Site::create(SiteDesc desc, Device& device) {
   std::shared_ptr<Site> site(new Site);
   site->desc_ = std::move(desc);
   site->device_ = &device;

@@ -37,10 +37,10 @@ SiteDesc describe_site(const Graph& graph, NodeId node, std::uint32_t flags);
 class Site {
  public:
   /// `device` outlives the site.
-  static std::shared_ptr<const Site> create(SiteDesc desc, const Device& device);
+  static std::shared_ptr<const Site> create(SiteDesc desc, Device& device);
 
   const SiteDesc& desc() const { return desc_; }
-  const Device& device() const { return *device_; }
+  Device& device() const { return *device_; }
   /// The ABI struct, with epilogues.
   const TnSite& abi() const { return abi_; }
   /// The same site without epilogues: what a kernel sees that does not accept them.
@@ -56,7 +56,7 @@ class Site {
  private:
   Site() = default;
   SiteDesc desc_;
-  const Device* device_ = nullptr;
+  Device* device_ = nullptr;
   std::string text_;
   std::vector<std::uint32_t> alignments_;
   std::vector<TnTensor> constants_;
