@@ -178,8 +178,16 @@ cpu::BroadcastShape BinaryShapes::shape(const TnDims& a_dims, const TnDims& b_di
 
 namespace {
 
-void prelu_infer(const Infer& question) {
+void binary_infer(const Infer& question) {
   infer_broadcast(question);
+  const int32_t dtype = question.input(0).dtype();
+  if (dtype == TN_BOOL || dtype_size(dtype) == 0) {
+    throw Invalid(text("input a: expected a number dtype, found ", dtype_name(dtype)));
+  }
+}
+
+void prelu_infer(const Infer& question) {
+  binary_infer(question);
   const Dims a = question.input(0).dims();
   const Dims b = question.input(1).dims();
   if (broadcast_dims(a, b) != a)
@@ -208,6 +216,7 @@ Definitions binary_definitions() {
         .input("b", "of a's dtype")
         .output("y", "the shape that both broadcast to")
         .elementwise()
+        .infer(binary_infer)
         .reference([op](const Reference& call) { binary_reference(*op, call); })
         .expression([op](ExprBuilder& e, const Attrs&) { emit_binary(*op, e); })
         .tolerance([](const Attrs&, int32_t dtype) { return pointwise_tolerance(dtype); });

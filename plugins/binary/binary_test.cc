@@ -90,6 +90,10 @@ TEST_F(BinaryTest, MinMaxPrelu) {
       .expect({2}, {18446744073709551615.0, 2});
 }
 
+TEST_F(BinaryTest, BoolsAreNoNumbers) {
+  OpTester(host_, "tenon.add/1").bools({1}, {1}).bools({1}, {1}).expect_invalid({"number", "bool"});
+}
+
 TEST_F(BinaryTest, IntegerKernels) {
   for (const char* op : {"add", "sub", "mul", "min", "max", "prelu"}) {
     const std::string name = std::string("tenon.") + op;
