@@ -22,9 +22,9 @@ cpu::ConvShape conv_transpose_shape(const Attrs& attrs, const Dims& x, const Dim
     const int64_t whole =
         checked_product(w.count[axis] - 1, w.stride[axis], "output size") + (w.kernel[axis] - 1) * w.dilation[axis] + 1;
     w.image[axis] = checked_sum(whole, more[static_cast<size_t>(axis)] - both_pads(attrs, rank, axis), "output size");
-    if (w.image[axis] < 1) {
+    if (w.image[axis] < 1 || w.image[axis] > INT32_MAX) {
       throw Invalid(text("attribute 'pads': spatial axis ", axis, " of the output has ", w.image[axis],
-                         " pixels, expected at least 1"));
+                         " pixels, expected 1 to ", INT32_MAX));
     }
   }
   return shape;

@@ -73,6 +73,7 @@ TEST_F(ConvTransposeTest, KernelsAgree) {
 
 TEST_F(ConvTransposeTest, Errors) {
   conv({1}, {3, 3}).random_input({1, 1, 2}).random_input({1, 1, 3}).expect_invalid({"pads", "-2"});
+  conv({INT32_MAX}, {0, 0}).random_input({1, 1, 3}).random_input({1, 1, 3}).expect_invalid({"output", "4294967297"});
   conv({1}, {0, 0}).random_input({1, 2, 2}).random_input({1, 1, 3}).expect_invalid({"weights", "[2,1,", "[1,1,3]"});
   conv({1}, {0, 0})
       .attr("output_padding", Ints{-1})
