@@ -28,7 +28,8 @@ Result<std::string> file_hash(const std::string& path) {
 Result<std::set<std::string>> importer_options(const Library& library, const BuildRequest& request) {
   TENON_ASSIGN(const std::string text, library.describe());
   std::set<std::string> names;
-  for (const json& importer : json::parse(text)["importers"]) {
+  const json description = json::parse(text);
+  for (const json& importer : description["importers"]) {
     const std::string id = importer["id"];
     bool fits = id == request.importer || id == "tenon." + request.importer;
     if (request.importer.empty()) {
