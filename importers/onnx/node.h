@@ -85,11 +85,14 @@ class OnnxNode {
   /// An attribute in older versions and an input in newer ones, whose contents must be known: Unsupported if they are
   /// computed at run time. Nothing if it is absent. For i32 and i64.
   std::optional<std::vector<int64_t>> known_i64s(int n) const;
+  /// The same of an input that is required: Invalid if it is absent.
+  std::vector<int64_t> required_i64s(int n) const { return input(n), *known_i64s(n); }
   /// The same of any value, and nothing if its contents are not known yet.
   std::optional<std::vector<int64_t>> contents_i64s(TnValueId value) const;
   /// The only element of a known f16, bf16, f32, f64 or integer tensor; nothing if it is absent, Unsupported if it is
   /// not known.
   std::optional<double> known_scalar(int n) const;
+  double required_scalar(int n) const { return input(n), *known_scalar(n); }
 
   // --- outputs ---
   int num_outputs() const { return num_outputs_; }

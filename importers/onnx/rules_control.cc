@@ -12,8 +12,7 @@ namespace {
 constexpr int64_t kMostRounds = 10000;
 
 void if_rule(OnnxNode& node) {
-  node.input(0);  // it is required
-  const bool condition = *node.known_scalar(0) != 0;
+  const bool condition = node.required_scalar(0) != 0;
   const std::vector<Item> results =
       node.inline_graph(node.graph(condition ? "then_branch" : "else_branch"), {}, condition ? "then" : "else");
   for (size_t n = 0; n < results.size(); ++n) node.output(static_cast<int>(n), results[n]);

@@ -79,12 +79,11 @@ void shape(OnnxNode& node) {
 void size(OnnxNode& node) { node.output(0, node.add("tenon.size/1", {node.input(0)})); }
 
 void reshape(OnnxNode& node) {
-  node.input(1);  // it is required
   node.output(
-      0,
-      node.add("tenon.reshape/1",
-               node.attrs().i64s("shape", *node.known_i64s(1)).i64("allow_zero", node.flag("allowzero", false) ? 1 : 0),
-               {node.input(0)}));
+      0, node.add(
+             "tenon.reshape/1",
+             node.attrs().i64s("shape", node.required_i64s(1)).i64("allow_zero", node.flag("allowzero", false) ? 1 : 0),
+             {node.input(0)}));
 }
 
 void flatten(OnnxNode& node) {
@@ -234,8 +233,7 @@ void center_crop_pad(OnnxNode& node) {
   Integers axes(static_cast<size_t>(dims.rank));
   std::iota(axes.begin(), axes.end(), 0);
   axes = node.i64s("axes", axes);
-  node.input(1);  // it is required
-  const Integers sizes = *node.known_i64s(1);
+  const Integers sizes = node.required_i64s(1);
   if (sizes.size() != axes.size()) {
     throw Invalid(text("shape: expected ", axes.size(), " sizes, one for each axis, found ", sizes.size()));
   }

@@ -30,13 +30,8 @@ void stft(OnnxNode& node) {
   node.output(0, node.add("tenon.stft/1", node.attrs().i64("onesided", node.flag("onesided", true) ? 1 : 0), inputs));
 }
 
-double known_number(OnnxNode& node, int n) {
-  node.input(n);  // it is required
-  return *node.known_scalar(n);
-}
-
 int64_t known_integer(OnnxNode& node, int n, int64_t least) {
-  const double value = known_number(node, n);
+  const double value = node.required_scalar(n);
   if (!(value >= static_cast<double>(least) && value <= static_cast<double>(kMostElements))) {
     throw Invalid(text("input ", n, ": expected ", least, " to ", kMostElements, ", found ", value));
   }
@@ -70,7 +65,7 @@ void mel_weight_matrix(OnnxNode& node) {
   const int64_t bands = known_integer(node, 0, 1), dft_length = known_integer(node, 1, 1),
                 sample_rate = known_integer(node, 2, 1);
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
-  const double lowest = known_number(node, 3), highest = known_number(node, 4);
+  const double lowest = node.required_scalar(3), highest = node.required_scalar(4);
   if (!(lowest >= 0 && highest >= lowest && highest < 1e9)) {
     throw Invalid(text("inputs 3 and 4: expected edges 0 <= lower <= upper < 1e9, found ", lowest, " and ", highest));
   }

@@ -125,7 +125,7 @@ double grid_coordinate(int64_t n, int64_t size, bool corners) {
 
 /// theta times (x, y, [z,] 1) of every point.
 void affine_grid(OnnxNode& node) {
-  const std::vector<int64_t> size = *node.known_i64s(1);
+  const std::vector<int64_t> size = node.required_i64s(1);
   const Dims theta = node.dims(0);
   const auto rank = static_cast<int64_t>(size.size()) - 2;
   if ((rank != 2 && rank != 3) || theta.rank != 3 || theta[0] != size[0] || theta[1] != rank || theta[2] != rank + 1) {
