@@ -1,4 +1,5 @@
 // tenon.cum_sum/1 and tenon.cum_prod/1: running sums and products along an axis, and Tenon's kernels for them.
+#include <cstring>
 #include <tenon/sdk/plugin.hpp>
 
 #include "kernels/cpu/cumulate.h"
@@ -88,6 +89,12 @@ class CumulateKernel final : public IPlugin {
   cpu::CumulateShape shape_;
 };
 
+/// The first axis: a random number is none.
+void cumulate_generate(const Generate& question) {
+  const TnTensor& axis = question.inputs[1];
+  if (axis.data != nullptr) std::memset(axis.data, 0, axis.dtype == TN_I64 ? sizeof(int64_t) : sizeof(int32_t));
+}
+
 template <class Combine>
 Definitions cumulate(const std::string& name, const std::string& doc) {
   const std::string id = "tenon." + name + "/1";
@@ -105,6 +112,7 @@ Definitions cumulate(const std::string& name, const std::string& doc) {
               .output("y")
               .infer(cumulate_infer)
               .reference(cumulate_reference<Combine>)
+              .generate(cumulate_generate)
               .tolerance([](const Attrs&, int32_t dtype) { return sum_tolerance(dtype); }),
           kernel<CumulateKernel<Combine>>(id, "tenon." + name + ".scalar")
               .deterministic()

@@ -261,6 +261,8 @@ TEST_P(InnerTensors, HaveTheGoldenStatistics) {
   std::vector<std::string> marked;
   for (const json& node : nodes) {
     const std::string name = node["tensor"];
+    // A Dropout that keeps all has no tensor of its own.
+    if (node["op"] == "Dropout") continue;
     if (!golden_["outputs"].contains(name) && node["sum"].is_number()) marked.push_back(name);
   }
   prepare(file(), marked);
@@ -277,7 +279,9 @@ TEST_P(InnerTensors, HaveTheGoldenStatistics) {
       abs_sum += std::abs(double{value});
       squares += double{value} * double{value};
     }
-    ASSERT_NEAR(sum, node["sum"].get<double>(), 1e-4 * abs_sum) << name << " of " << node["op"];
+    // Functions such as Sigmoid are exact to a rounding of 1 where their values are far smaller.
+    const double roundings = 6e-8 * static_cast<double>(found->second.elements());
+    ASSERT_NEAR(sum, node["sum"].get<double>(), 1e-4 * abs_sum + roundings) << name << " of " << node["op"];
     ASSERT_NEAR(std::sqrt(squares), node["l2"].get<double>(), 1e-4 * node["l2"].get<double>()) << name;
   }
 }
