@@ -131,6 +131,8 @@ Result<Engineered> engineer(const fs::path& file, const std::vector<std::string>
   request.timing_cache = shared_dir().path() / "cache.yaml";
   request.device = test_device();
   request.config.emplace_back("on_fallback", "allow");
+  request.config.emplace_back("time_budget",
+                              "15");  // the rest is taken by the kernels' estimates, and is no less right
   TENON_ASSIGN(const BuiltEngine built, pipeline::build_engine(library, request, nullptr));
   TENON_ASSIGN(const Engine engine, Runtime(library, test_device()).create(built.data(), built.size()));
   return Engineered{library, engine};
