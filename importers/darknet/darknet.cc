@@ -208,18 +208,17 @@ void write_network(Import& import, Weights& weights, const Epsilon& epsilon) {
 
 void import_files(const TnHost* host, const Source& source, Attrs options, TnGraph* graph) {
   GraphView view(host, graph);
-  Import import{host, view, graph, {}, {}, {}, {}};
-  import.warn = [host](const std::string& message) { host->log(host, TN_LOG_WARNING, message.c_str());
-};
-import.cfg = parse_cfg(source.text(), source.name(), import.warn);
-if (import.cfg.layers.empty()) import.cfg.net.fail("expected at least one section behind it, found none");
-warn_of_unknown_keys(import.cfg.net, import.warn);
-for (const Section& section : import.cfg.layers) warn_of_unknown_keys(section, import.warn);
-import.input = plan_input(import.cfg.net);
-import.plan.maxpool_2017 = options.str("maxpool_era") == "2017";
-const std::unique_ptr<Weights> weights = open_weights(source, options, import);
-write_network(import, *weights, epsilon_option(options));
-}  // namespace
+  Import reading{host, view, graph, {}, {}, {}, {}};
+  reading.warn = [host](const std::string& message) { host->log(host, TN_LOG_WARNING, message.c_str()); };
+  reading.cfg = parse_cfg(source.text(), source.name(), reading.warn);
+  if (reading.cfg.layers.empty()) reading.cfg.net.fail("expected at least one section behind it, found none");
+  warn_of_unknown_keys(reading.cfg.net, reading.warn);
+  for (const Section& section : reading.cfg.layers) warn_of_unknown_keys(section, reading.warn);
+  reading.input = plan_input(reading.cfg.net);
+  reading.plan.maxpool_2017 = options.str("maxpool_era") == "2017";
+  const std::unique_ptr<Weights> weights = open_weights(source, options, reading);
+  write_network(reading, *weights, epsilon_option(options));
+}
 
 int probe(std::string_view head, std::string_view name) {
   // The first section may lie behind a long comment; then the name alone speaks for it.
@@ -261,7 +260,7 @@ Importer darknet_importer() {
   return result;
 }
 
-}  // namespace tenon::darknet
+}  // namespace
 }  // namespace tenon::darknet
 
 TENON_PLUGIN("tenon.darknet", "1", "Apache-2.0", tenon::darknet::darknet_importer())
