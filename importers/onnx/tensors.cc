@@ -8,7 +8,7 @@
 namespace tenon::onnx {
 namespace {
 
-// The same numbers on both sides, so bits are all that has to be known here.
+// ONNX and Tenon number dtypes alike, so bits are all that has to be known here; 0: none of fixed size.
 int bits_of(int32_t dtype) {
   switch (dtype) {
     case TN_U2:
@@ -18,30 +18,8 @@ int bits_of(int32_t dtype) {
     case TN_I4:
     case TN_F4E2M1:
       return 4;
-    case TN_BOOL:
-    case TN_U8:
-    case TN_I8:
-    case TN_F8E4M3FN:
-    case TN_F8E4M3FNUZ:
-    case TN_F8E5M2:
-    case TN_F8E5M2FNUZ:
-    case TN_F8E8M0:
-      return 8;
-    case TN_U16:
-    case TN_I16:
-    case TN_F16:
-    case TN_BF16:
-      return 16;
-    case TN_F32:
-    case TN_I32:
-    case TN_U32:
-      return 32;
-    case TN_F64:
-    case TN_I64:
-    case TN_U64:
-      return 64;
     default:
-      return 0;
+      return 8 * dtype_size(dtype);
   }
 }
 

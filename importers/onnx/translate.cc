@@ -257,19 +257,19 @@ void Translator::translate(const pb::NodeProto& proto, Scope& scope, const Call&
   try {
     count_node();
     const bool complete = read_inputs(proto, scope, &node);
-    const auto found = call.opsets->find(plain_domain(proto.domain()));
-    if (found != call.opsets->end()) {
-      node.since_ = find_rule(plain_domain(proto.domain()), proto.op_type(), static_cast<int>(found->second)).since;
+    Found found;
+    const auto opset = call.opsets->find(plain_domain(proto.domain()));
+    if (opset != call.opsets->end()) {
+      found =
+          find_rule(opset->first, proto.op_type(), static_cast<int>(std::clamp<int64_t>(opset->second, 0, 1 << 20)));
     }
+    node.since_ = found.since;
     if (complete) {
-      apply(node, proto, call);
+      apply(node, proto, call, found);
     } else {
       // What it lacks is listed already; whether it can be translated itself is told as well.
-      const Found rule = found == call.opsets->end() ? Found{}
-                                                     : find_rule(plain_domain(proto.domain()), proto.op_type(),
-                                                                 static_cast<int>(found->second));
-      if (is_default_domain(proto.domain()) && rule.rule == nullptr && rule.since > 0) {
-        throw Unsupported{rule.declined != nullptr ? rule.declined : "no rule for it"};
+      if (is_default_domain(proto.domain()) && found.rule == nullptr && found.since > 0) {
+        throw Unsupported{found.declined != nullptr ? found.declined : "no rule for it"};
       }
       for (auto& output : node.outputs_) output = Item{Item::Kind::kFailed, TN_NO_ID, {}};
     }
@@ -301,7 +301,7 @@ bool Translator::read_inputs(const pb::NodeProto& proto, Scope& scope, OnnxNode*
   return complete;
 }
 
-void Translator::apply(OnnxNode& node, const pb::NodeProto& proto, const Call& call) {
+void Translator::apply(OnnxNode& node, const pb::NodeProto& proto, const Call& call, const Found& found) {
   if (call_function(node, proto, call)) return;
   const std::string domain = plain_domain(proto.domain());
   const auto import = call.opsets->find(domain);
@@ -310,7 +310,6 @@ void Translator::apply(OnnxNode& node, const pb::NodeProto& proto, const Call& c
   }
   const int64_t opset = import->second;
   if (call_op_importer(node, proto, opset)) return;
-  const Found found = find_rule(domain, proto.op_type(), static_cast<int>(std::min<int64_t>(opset, 1 << 20)));
   if (found.rule != nullptr) return found.rule->translate(node);
   if (found.declined != nullptr) throw Unsupported{found.declined};
   if (call_registered_op(node, proto, opset)) return;

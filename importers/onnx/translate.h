@@ -86,7 +86,7 @@ class Translator {
   void translate(const pb::NodeProto& proto, Scope& scope, const Call& call);
   /// Whether one of the inputs could not be translated.
   bool read_inputs(const pb::NodeProto& proto, Scope& scope, OnnxNode* node);
-  void apply(OnnxNode& node, const pb::NodeProto& proto, const Call& call);
+  void apply(OnnxNode& node, const pb::NodeProto& proto, const Call& call, const Found& found);
   bool call_function(OnnxNode& node, const pb::NodeProto& proto, const Call& call);
   bool call_op_importer(OnnxNode& node, const pb::NodeProto& proto, int64_t opset);
   bool call_registered_op(OnnxNode& node, const pb::NodeProto& proto, int64_t opset);

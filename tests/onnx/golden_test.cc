@@ -296,7 +296,10 @@ TEST_P(Varied, Outputs) {
   const char* given = std::getenv("TENON_ONNX_PYTHON");
   const std::string python = given != nullptr ? given : "/usr/bin/python3";
   if (run_program({python, "-c", "import numpy, onnx"}).status != 0) {
-    GTEST_SKIP() << python << " has no numpy or onnx; set TENON_ONNX_PYTHON to one that has both";
+    const std::string missing =
+        "the data are made by " + python + ", which has no numpy or onnx; set TENON_ONNX_PYTHON to one that has both";
+    if (tenon::testing::data_required()) FAIL() << missing;
+    GTEST_SKIP() << missing;
   }
   const fs::path folder = tenon::testing::models_dir() / "onnx-light";
   TENON_NEED_DATA(folder / "vary.py");
