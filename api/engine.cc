@@ -119,6 +119,22 @@ TnStatus tn_engine_describe_output(const TnEngine* engine, uint32_t index, const
   });
 }
 
+TnStatus tn_engine_describe_profile(const TnEngine* engine, const char* name, TnDims* min, TnDims* max) {
+  return guarded([&]() -> Status {
+    TENON_RETURN_IF_ERROR(need(engine, "engine"));
+    TENON_RETURN_IF_ERROR(need(name, "name"));
+    std::vector<tenon::IoInfo> ends = engine->engine->inputs();
+    for (tenon::IoInfo& output : engine->engine->outputs()) ends.push_back(std::move(output));
+    for (const tenon::IoInfo& end : ends) {
+      if (end.name != name) continue;
+      if (min != nullptr) *min = end.min;
+      if (max != nullptr) *max = end.max;
+      return {};
+    }
+    return {Code::kNotFound, fmt::format("the engine has no input or output \"{}\"", name)};
+  });
+}
+
 TnStatus tn_engine_get_metadata(const TnEngine* engine, const char* key, const char** text) {
   return guarded([&]() -> Status {
     TENON_RETURN_IF_ERROR(need(engine, "engine"));
@@ -204,6 +220,25 @@ TnStatus tn_context_create(TnEngine* engine, int32_t own_scratch, TnContext** ou
 }
 
 void tn_context_release(TnContext* context) { delete context; }
+
+TnStatus tn_context_set_input_dims(TnContext* context, const char* name, const TnDims* dims) {
+  return guarded([&]() -> Status {
+    TENON_RETURN_IF_ERROR(need(context, "context"));
+    TENON_RETURN_IF_ERROR(need(name, "name"));
+    TENON_RETURN_IF_ERROR(need(dims, "dims"));
+    return context->context->set_input_dims(name, *dims);
+  });
+}
+
+TnStatus tn_context_describe_dims(TnContext* context, const char* name, TnDims* dims) {
+  return guarded([&]() -> Status {
+    TENON_RETURN_IF_ERROR(need(context, "context"));
+    TENON_RETURN_IF_ERROR(need(name, "name"));
+    TENON_RETURN_IF_ERROR(need(dims, "dims"));
+    TENON_ASSIGN(*dims, context->context->dims(name));
+    return {};
+  });
+}
 
 TnStatus tn_context_set_tensor(TnContext* context, const char* name, void* data, const int64_t* strides) {
   return guarded([&]() -> Status {

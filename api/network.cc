@@ -97,6 +97,16 @@ Status not_found(const Graph& graph, const std::string& name) {
                                        near.empty() ? "" : "; did you mean \"" + near + "\"?")};
 }
 
+Result<tenon::ValueId> find_input(const Graph& graph, const std::string& name) {
+  std::vector<std::string> names;
+  for (const tenon::ValueId input : graph.inputs()) {
+    if (graph.value(input).name == name) return input;
+    names.push_back(graph.value(input).name);
+  }
+  return Status(Code::kNotFound, fmt::format("the network has no input \"{}\"; its inputs are: {}", name,
+                                             names.empty() ? "none" : tenon::join(names)));
+}
+
 }  // namespace
 
 extern "C" {
@@ -204,19 +214,28 @@ TnStatus tn_network_set_input_dims(TnNetwork* network, const char* name, const T
     TENON_RETURN_IF_ERROR(need(network, "network"));
     TENON_RETURN_IF_ERROR(need(name, "name"));
     TENON_RETURN_IF_ERROR(need(dims, "dims"));
-    TENON_RETURN_IF_ERROR(tenon::element_count(*dims).status());
     Graph graph = network->graph;
-    const tenon::ValueId value = graph.find_value(name);
-    const auto& inputs = graph.inputs();
-    if (value == tenon::kNoId || std::find(inputs.begin(), inputs.end(), value) == inputs.end()) {
-      std::vector<std::string> names;
-      for (const tenon::ValueId input : inputs) names.push_back(graph.value(input).name);
-      return {Code::kNotFound,
-              fmt::format("the network has no input \"{}\"; its inputs are: {}", name, tenon::join(names))};
+    TENON_ASSIGN(const tenon::ValueId value, find_input(graph, name));
+    TENON_RETURN_IF_ERROR(graph.set_input_dims({{value, *dims}}));
+    network->graph = std::move(graph);
+    return {};
+  });
+}
+
+TnStatus tn_network_set_profile(TnNetwork* network, const char* name, const TnDims* min, const TnDims* opt,
+                                const TnDims* max) {
+  return guarded([&]() -> Status {
+    TENON_RETURN_IF_ERROR(need(network, "network"));
+    TENON_RETURN_IF_ERROR(need(name, "name"));
+    TENON_RETURN_IF_ERROR(need(min, "min"));
+    TENON_RETURN_IF_ERROR(need(opt, "opt"));
+    TENON_RETURN_IF_ERROR(need(max, "max"));
+    Graph graph = network->graph;
+    TENON_ASSIGN(const tenon::ValueId value, find_input(graph, name));
+    if (!tenon::same_dims(graph.value(value).dims, *opt)) {
+      TENON_RETURN_IF_ERROR(graph.set_input_dims({{value, *opt}}));
     }
-    graph.value(value).dims = *dims;
-    TENON_ASSIGN(const auto order, graph.topological_order());
-    for (const tenon::NodeId node : order) TENON_RETURN_IF_ERROR(graph.infer(node, true));
+    TENON_RETURN_IF_ERROR(graph.set_profile(value, {*min, *max}));
     network->graph = std::move(graph);
     return {};
   });

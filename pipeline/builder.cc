@@ -1,5 +1,6 @@
 #include "pipeline/builder.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -53,6 +54,77 @@ std::string shapes_text(const std::map<std::string, std::vector<std::int64_t>>& 
   return text;
 }
 
+/// The network without marked outputs and metadata.
+Result<Network> import_network(const Library& library, const BuildRequest& request) {
+  TENON_ASSIGN(Network network, Network::create(library));
+  json files = json::object();
+  if (!request.weights.empty()) files["weights"] = request.weights;
+  // Where shapes decide what is imported, as in ONNX, the importer is told; elsewhere they are set afterwards.
+  TENON_ASSIGN(const std::set<std::string> told, importer_options(library, request));
+  std::map<std::string, std::string> options = request.import_options;
+  const bool tells_shapes = told.count("input_shapes") > 0, tells_batch = told.count("batch") > 0;
+  if (tells_shapes && !request.shapes.empty()) {
+    std::string& shapes = options["input_shapes"];
+    shapes += (shapes.empty() ? "" : ";") + shapes_text(request.shapes);
+  }
+  if (tells_batch && request.batch > 0) options["batch"] = std::to_string(request.batch);
+  TENON_RETURN_IF_ERROR(network.import(request.model, request.importer, json(options).dump(), files.dump()));
+  TENON_ASSIGN(const std::string text, network.describe());
+  const json description = json::parse(text);
+  for (const json& input : description["inputs"]) {
+    const std::string name = input["name"];
+    std::vector<std::int64_t> dims = input["dims"];
+    const auto shape = request.shapes.find(name);
+    if (shape != request.shapes.end()) {
+      if (!tells_shapes) dims = shape->second;
+    } else if (!tells_batch && request.batch > 0 && !dims.empty()) {
+      dims[0] = request.batch;
+    }
+    if (json(dims) != input["dims"]) TENON_RETURN_IF_ERROR(network.set_input_dims(name, dims));
+  }
+  for (const auto& [name, dims] : request.shapes) {
+    bool known = false;
+    for (const json& input : description["inputs"]) known = known || input["name"] == name;
+    if (!known) return Status(Code::kInvalid, "--shape " + name + ": the model has no such input");
+  }
+  return network;
+}
+
+/// The lines of a network's dump that say what is computed, without the dims that follow from those of the inputs.
+Result<std::vector<std::string>> structure(const Network& network) {
+  TENON_ASSIGN(const std::string text, network.dump());
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.starts_with("const ")) lines.push_back(line);
+    if (line.starts_with("node ")) lines.push_back(line.substr(0, line.rfind(" -> ")));
+  }
+  return lines;
+}
+
+/// A model that is read with other dims must become the same network, or the profile promises too much.
+Status check_profiles(const Library& library, const BuildRequest& request, const Network& network) {
+  BuildRequest other = request;
+  for (const auto& [name, range] : request.profiles) {
+    other.shapes[name] = range.second != request.shapes.at(name) ? range.second : range.first;
+  }
+  if (other.shapes == request.shapes) return {};
+  TENON_ASSIGN(const Network changed, import_network(library, other));
+  TENON_ASSIGN(const std::vector<std::string> lines, structure(network));
+  TENON_ASSIGN(const std::vector<std::string> changed_lines, structure(changed));
+  const auto [line, changed_line] =
+      std::mismatch(lines.begin(), lines.end(), changed_lines.begin(), changed_lines.end());
+  if (line == lines.end() && changed_line == changed_lines.end()) return {};
+  const auto shown = [](const auto& at, const auto& end) {
+    return at == end ? std::string("nothing") : "'" + *at + "'";
+  };
+  return {Code::kInvalid, "the profile " + shapes_text(other.shapes) +
+                              ": with other dims of the inputs the model reads "
+                              "differently, so these dims cannot vary at run time: " +
+                              shown(line, lines.end()) + " becomes " + shown(changed_line, changed_lines.end()) +
+                              "; give the inputs one shape"};
+}
+
 }  // namespace
 
 BuildRequest request_of(const PipelineConfig& config) {
@@ -84,36 +156,10 @@ BuildRequest request_of(const PipelineConfig& config) {
 }
 
 Result<Network> load_network(const Library& library, const BuildRequest& request) {
-  TENON_ASSIGN(Network network, Network::create(library));
-  json files = json::object();
-  if (!request.weights.empty()) files["weights"] = request.weights;
-  // Where shapes decide what is imported, as in ONNX, the importer is told; elsewhere they are set afterwards.
-  TENON_ASSIGN(const std::set<std::string> told, importer_options(library, request));
-  std::map<std::string, std::string> options = request.import_options;
-  const bool tells_shapes = told.count("input_shapes") > 0, tells_batch = told.count("batch") > 0;
-  if (tells_shapes && !request.shapes.empty()) {
-    std::string& shapes = options["input_shapes"];
-    shapes += (shapes.empty() ? "" : ";") + shapes_text(request.shapes);
-  }
-  if (tells_batch && request.batch > 0) options["batch"] = std::to_string(request.batch);
-  TENON_RETURN_IF_ERROR(network.import(request.model, request.importer, json(options).dump(), files.dump()));
-  TENON_ASSIGN(const std::string text, network.describe());
-  const json description = json::parse(text);
-  for (const json& input : description["inputs"]) {
-    const std::string name = input["name"];
-    std::vector<std::int64_t> dims = input["dims"];
-    const auto shape = request.shapes.find(name);
-    if (shape != request.shapes.end()) {
-      if (!tells_shapes) dims = shape->second;
-    } else if (!tells_batch && request.batch > 0 && !dims.empty()) {
-      dims[0] = request.batch;
-    }
-    if (json(dims) != input["dims"]) TENON_RETURN_IF_ERROR(network.set_input_dims(name, dims));
-  }
-  for (const auto& [name, dims] : request.shapes) {
-    bool known = false;
-    for (const json& input : description["inputs"]) known = known || input["name"] == name;
-    if (!known) return Status(Code::kInvalid, "--shape " + name + ": the model has no such input");
+  TENON_ASSIGN(Network network, import_network(library, request));
+  if (!request.profiles.empty()) TENON_RETURN_IF_ERROR(check_profiles(library, request, network));
+  for (const auto& [name, range] : request.profiles) {
+    TENON_RETURN_IF_ERROR(network.set_profile(name, range.first, request.shapes.at(name), range.second));
   }
   for (const std::string& name : request.mark_outputs) TENON_RETURN_IF_ERROR(network.mark_output(name));
   for (const auto& [key, value] : request.metadata) TENON_RETURN_IF_ERROR(network.set_metadata(key, value));
@@ -166,9 +212,9 @@ Result<std::string> fingerprint(const Library& library, const BuildRequest& requ
   if (std::filesystem::exists(weights)) {
     TENON_ASSIGN(print["the weights file"], file_hash(weights.string()));
   }
-  json options = {{"import", request.import_options}, {"shapes", request.shapes}, {"batch", request.batch},
-                  {"outputs", request.mark_outputs},  {"build", json::array()},   {"editable", request.editable},
-                  {"metadata", request.metadata}};
+  json options = {{"import", request.import_options}, {"shapes", request.shapes},     {"batch", request.batch},
+                  {"outputs", request.mark_outputs},  {"profiles", request.profiles}, {"build", json::array()},
+                  {"editable", request.editable},     {"metadata", request.metadata}};
   for (const auto& [key, value] : request.config) options["build"].push_back(key + "=" + value);
   print["options"] = options;
   // The signature names instruction set, threads and processor: all that measured times depend on.

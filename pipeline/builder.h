@@ -26,7 +26,9 @@ struct BuildRequest {
   std::string weights;   ///< "" : found by the importer
   std::map<std::string, std::string> import_options;
   std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of inputs, by name
-  int batch = 0;                                            ///< above 0: the first dim of inputs without a shape
+  /// The least and the largest dims of inputs that vary at run time; `shapes` has the ones that are tuned for.
+  std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> profiles;
+  int batch = 0;  ///< above 0: the first dim of inputs without a shape
   std::vector<std::string> mark_outputs;
   std::string device = "auto";
   int threads = 0;
@@ -40,7 +42,8 @@ struct BuildRequest {
 /// The request that a pipeline file makes, with its pre- and post-processing as metadata "pipeline".
 BuildRequest request_of(const PipelineConfig& config);
 
-/// Reads the model, applies shapes, batch and marked outputs.
+/// Reads the model, applies shapes, batch, profiles and marked outputs. kInvalid if an input has a profile and the
+/// importer made something fixed of its dims: the network would be wrong for others.
 Result<Network> load_network(const Library& library, const BuildRequest& request);
 
 /// The builder's settings of a request. The timing cache is loaded into *cache if the request names one.

@@ -41,6 +41,15 @@ std::int64_t elements(const std::vector<std::int64_t>& dims) {
   return count;
 }
 
+/// Whether the profile of a tensor holds the dims.
+bool holds(const TensorInfo& info, const std::vector<std::int64_t>& dims) {
+  if (dims.size() != info.min.size()) return false;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (dims[axis] < info.min[axis] || dims[axis] > info.max[axis]) return false;
+  }
+  return true;
+}
+
 class Stopwatch {
  public:
   explicit Stopwatch(double* total) : total_(total), start_(std::chrono::steady_clock::now()) {}
@@ -168,13 +177,17 @@ Status Runner::set_inputs(const std::map<std::string, NpyArray>& tensors) {
       problems += " input " + input.info.name + " " + dims_text(input.info.dims) + " is missing;";
       continue;
     }
-    if (given->second.dims != input.info.dims) {
-      problems += " input " + input.info.name + ": expected dims " + dims_text(input.info.dims) + ", found " +
-                  dims_text(given->second.dims) + ";";
+    if (!holds(input.info, given->second.dims)) {
+      const bool varies = input.info.min != input.info.max;
+      problems += " input " + input.info.name + ": expected dims " +
+                  (varies ? "from " + dims_text(input.info.min) + " to " + dims_text(input.info.max)
+                          : dims_text(input.info.dims)) +
+                  ", found " + dims_text(given->second.dims) + ";";
       continue;
     }
-    TENON_ASSIGN(const NpyArray converted, convert_npy(given->second, find_dtype(input.info.dtype)->npy));
-    input.bytes = converted.bytes;
+    TENON_ASSIGN(NpyArray converted, convert_npy(given->second, find_dtype(input.info.dtype)->npy));
+    input.bytes = std::move(converted.bytes);
+    input.info.dims = given->second.dims;
   }
   for (const auto& [name, array] : tensors) {
     bool known = false;
@@ -182,6 +195,18 @@ Status Runner::set_inputs(const std::map<std::string, NpyArray>& tensors) {
     if (!known) problems += " the network has no input " + name + ";";
   }
   if (!problems.empty()) return {Code::kInvalid, problems.substr(1, problems.size() - 2)};
+  return set_dims();
+}
+
+Status Runner::set_dims() {
+  for (const Buffer& input : inputs_) {
+    TENON_RETURN_IF_ERROR(context_.set_input_dims(input.info.name, input.info.dims));
+  }
+  for (Buffer& output : outputs_) {
+    TENON_ASSIGN(output.info.dims, context_.dims(output.info.name));
+    output.bytes.resize(static_cast<std::size_t>(elements(output.info.dims)) *
+                        npy_type_size(find_dtype(output.info.dtype)->npy));
+  }
   return {};
 }
 

@@ -43,11 +43,13 @@ class Runner {
 
  private:
   struct Buffer {
-    TensorInfo info;
+    TensorInfo info;  ///< with the present dims
     std::vector<std::uint8_t> bytes;
   };
   Runner(Engine engine, ExecutionContext context) : engine_(std::move(engine)), context_(std::move(context)) {}
   Status set_inputs(const std::map<std::string, NpyArray>& tensors);
+  /// Tells the context of the inputs' dims, if they have changed, and makes room for the outputs.
+  Status set_dims();
   Status execute();
   Result<std::vector<Detection>> find_detections(const Geometry& geometry) const;
   Result<InputResult> finish(const std::string& input, const Geometry* geometry);

@@ -2,12 +2,16 @@
 """Well-known networks with made-up weights: exports them from PyTorch to ONNX, and compares Tenon with PyTorch.
 
     torch_models.py export OUT [--models resnet50,mobilenet_v2,googlenet,bert_base] [--batches 1,8] [--device cpu]
-    torch_models.py check  OUT --tenon BUILD/bin/tenon [--device cpu] [--tolerance 1e-4] [-- OPTIONS OF tenon run]
+                               [--dynamic]
+    torch_models.py check  OUT --tenon BUILD/bin/tenon [--device cpu] [--tolerance 1e-4] [--profile 1,4,32]
+                               [-- OPTIONS OF tenon]
 
 export writes OUT/NAME.bN/: model.onnx, one NAME.npy per input, and expected/NAME.npy per output as PyTorch computes it
 (float32, tf32 off). Beside the network's own output there are three tensors from inside it. Weights, batch-norm
 statistics and inputs come from fixed seeds; an output whose standard deviation is not above 0.01 is an error, since it
-would hide mistakes. check runs each with Tenon and prints the relative l2 distance of every output.
+would hide mistakes. check runs each with Tenon and prints the relative l2 distance of every output. With --dynamic there is
+one model for all batches, OUT/NAME.dynamic/model.onnx, beside OUT/NAME.bN/ with inputs and outputs; check builds one
+engine of it, whose batch has the profile given (least, optimum, largest).
 """
 
 import argparse
@@ -236,13 +240,17 @@ def export(args):
             folder = args.out / f"{name}.b{batch}"
             (folder / "expected").mkdir(parents=True, exist_ok=True)
             inputs = make_inputs(torch, shapes, batch)
+            model = (args.out / f"{name}.dynamic" if args.dynamic else folder) / "model.onnx"
             with torch.no_grad():
                 outputs = net.to(args.device)(*(value.to(args.device) for value in inputs.values()))
                 net.to("cpu")
-                torch.onnx.export(
-                    net, tuple(inputs.values()), str(folder / "model.onnx"), input_names=list(inputs), output_names=OUTPUTS,
-                    opset_version=OPSET, dynamo=False, do_constant_folding=True,
-                )
+                if not model.exists() or not args.dynamic:
+                    model.parent.mkdir(parents=True, exist_ok=True)
+                    torch.onnx.export(
+                        net, tuple(inputs.values()), str(model), input_names=list(inputs), output_names=OUTPUTS,
+                        dynamic_axes={key: {0: "batch"} for key in [*inputs, *OUTPUTS]} if args.dynamic else None,
+                        opset_version=OPSET, dynamo=False, do_constant_folding=True,
+                    )
             for key, value in inputs.items():
                 np.save(folder / f"{key}.npy", value.numpy())
             for key, value in zip(OUTPUTS, outputs):
@@ -253,23 +261,37 @@ def export(args):
             print(f"{folder}: {', '.join(f'{k} std {v.float().std():.3g}' for k, v in zip(OUTPUTS, outputs))}", flush=True)
 
 
+def run(args, what, folder, options):
+    """Runs an engine or model on the inputs of a folder; prints and gives the largest relative l2 distance."""
+    with tempfile.TemporaryDirectory() as dump:
+        command = [args.tenon, "run", str(what), "--device", args.device, "--dump-tensors", dump]
+        for path in sorted(folder.glob("*.npy")):
+            command += ["--tensor", f"{path.stem}={path}"]
+        subprocess.run(command + options, check=True, stdout=subprocess.DEVNULL)
+        distances = {}
+        for path in sorted((folder / "expected").glob("*.npy")):
+            expected, found = np.load(path).astype(np.float64), np.load(pathlib.Path(dump) / path.name).astype(np.float64)
+            distances[path.stem] = np.linalg.norm(found - expected) / np.linalg.norm(expected)
+        print(f"{folder.name} on {args.device}: {', '.join(f'{k} {d:.2e}' for k, d in distances.items())}", flush=True)
+        return max(distances.values())
+
+
 def check(args):
-    worst = 0.0
+    worst = []
     for folder in sorted(path.parent for path in args.out.glob("*/model.onnx")):
-        with tempfile.TemporaryDirectory() as dump:
-            command = [args.tenon, "run", str(folder / "model.onnx"), "--device", args.device, "--dump-tensors", dump]
-            for path in sorted(folder.glob("*.npy")):
-                command += ["--tensor", f"{path.stem}={path}"]
-            subprocess.run(command + args.options, check=True, stdout=subprocess.DEVNULL)
-            line = []
-            for path in sorted((folder / "expected").glob("*.npy")):
-                expected, found = np.load(path).astype(np.float64), np.load(pathlib.Path(dump) / path.name).astype(np.float64)
-                distance = np.linalg.norm(found - expected) / np.linalg.norm(expected)
-                worst = max(worst, distance)
-                line.append(f"{path.stem} {distance:.2e}")
-            print(f"{folder.name} on {args.device}: {', '.join(line)}", flush=True)
-    print(f"largest relative l2 distance {worst:.2e}, allowed {args.tolerance:.0e}")
-    return 0 if 0 < worst <= args.tolerance else 1
+        if folder.suffix != ".dynamic":
+            worst.append(run(args, folder / "model.onnx", folder, args.options))
+            continue
+        batches = sorted(folder.parent.glob(folder.stem + ".b*"), key=lambda path: int(path.suffix[2:]))
+        engine = folder / "engine.tenon"
+        command = [args.tenon, "build", str(folder / "model.onnx"), "-o", str(engine), "--device", args.device]
+        for path in sorted(batches[0].glob("*.npy")):
+            rest = "".join(f"x{size}" for size in np.load(path).shape[1:])
+            command += ["--shape", f"{path.stem}=" + ",".join(batch + rest for batch in args.profile.split(","))]
+        subprocess.run(command + args.options, check=True, stdout=subprocess.DEVNULL)
+        worst += [run(args, engine, batch, []) for batch in batches]
+    print(f"{len(worst)} runs, largest relative l2 distance {max(worst):.2e}, allowed {args.tolerance:.0e}")
+    return 0 if 0 < max(worst) <= args.tolerance else 1
 
 
 def main():
@@ -281,6 +303,8 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--batches", default="1,8")
+    parser.add_argument("--dynamic", action="store_true")
+    parser.add_argument("--profile", default="1,4,32")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tenon", default="build/release/bin/tenon")
     parser.add_argument("--tolerance", type=float, default=1e-4)

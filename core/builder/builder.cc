@@ -117,6 +117,7 @@ Result<BuildOutput> build(const Graph& network, const BuildOptions& given) {
   }
   record_choices(selection, &tuner, &reformats);
   TENON_RETURN_IF_ERROR(status);
+  TENON_RETURN_IF_ERROR(finish_profile(options, &output.plan));
   if (!options.frozen) {
     record_graph(graph, selection, output.reranked, options.device->info().signature, options.cache.get());
   }

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "core/memory/planner.h"
+#include "core/plan/placement.h"
 #include "core/site/instance.h"
 #include "core/version.h"
 
@@ -42,9 +42,16 @@ class Lowering {
       const std::uint32_t tensor = add_tensor(value.name, value.dtype, value.dims, row_format(), Storage::kInput);
       plan_.tensors[tensor].index = static_cast<std::uint32_t>(i);
       tensors_[{graph_.inputs()[i], "row"}] = tensor;
-      plan_.inputs.push_back({value.name, tensor});
+      const auto profile = graph_.profiles().find(graph_.inputs()[i]);
+      const bool varies = profile != graph_.profiles().end();
+      plan_.inputs.push_back(
+          {value.name, tensor, varies ? profile->second.min : value.dims, varies ? profile->second.max : value.dims});
     }
+    auto shape_node = selection_.shape_nodes.begin();
     for (std::size_t n = 0; n < selection_.order.size(); ++n) {
+      for (; shape_node != selection_.shape_nodes.end() && shape_node->second == n; ++shape_node) {
+        TENON_RETURN_IF_ERROR(add_shape_node(shape_node->first));
+      }
       TENON_RETURN_IF_ERROR(add_node(selection_.order[n], selection_.sites[selection_.node_site[n]]));
     }
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
@@ -52,9 +59,9 @@ class Lowering {
       TENON_ASSIGN(const std::uint32_t tensor, in_format(value, "row"));
       plan_.tensors[tensor].storage = Storage::kOutput;
       plan_.tensors[tensor].index = static_cast<std::uint32_t>(i);
-      plan_.outputs.push_back({graph_.value(value).name, tensor});
+      plan_.outputs.push_back({graph_.value(value).name, tensor, graph_.value(value).dims, graph_.value(value).dims});
     }
-    TENON_RETURN_IF_ERROR(place_tensors());
+    TENON_RETURN_IF_ERROR(place_tensors(&plan_));
     TENON_RETURN_IF_ERROR(prepare_instances());
     collect_plugins();
     return {};
@@ -98,6 +105,32 @@ class Lowering {
     add_plan_node(name, {}, {from}, {to}, *conversion, conversion->tune->site);
     tensors_[{id, format}] = to;
     return to;
+  }
+
+  Status add_shape_node(NodeId id) {
+    const Node& node = graph_.node(id);
+    ShapeNode added;
+    added.name = node.name;
+    added.op_id = node.op_id();
+    added.attrs = node.attrs;
+    added.position = static_cast<std::uint32_t>(plan_.nodes.size());
+    for (const ValueId input : node.inputs) {
+      if (input == kNoId) {
+        added.inputs.push_back(kNoTensor);
+        continue;
+      }
+      // Of what is not known only the dims matter, and these are the same in every format.
+      const auto produced = produced_.find(input);
+      TENON_ASSIGN(const std::uint32_t tensor,
+                   in_format(input, produced != produced_.end() ? produced->second : "row"));
+      added.inputs.push_back(tensor);
+    }
+    for (const ValueId output : node.outputs) {
+      TENON_ASSIGN(const std::uint32_t tensor, in_format(output, "row"));
+      added.outputs.push_back(tensor);
+    }
+    plan_.shape_nodes.push_back(std::move(added));
+    return {};
   }
 
   Status add_node(NodeId id, const SelectedSite& selected) {
@@ -152,65 +185,6 @@ class Lowering {
     plan_.nodes.push_back(std::move(node));
     output_->layers.push_back({name, members, selected.tune, selected.result, selected.chosen});
     sites_.push_back(std::move(site));
-  }
-
-  /// Lifetimes in steps of nodes; in-place outputs share the buffer of their input.
-  Status place_tensors() {
-    for (PlanTensor& tensor : plan_.tensors) {
-      TENON_ASSIGN(tensor.bytes, tensor_bytes(tensor.dtype, tensor.dims, tensor.format));
-      tensor.first_use = tensor.last_use = 0;
-    }
-    for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
-      const int step = static_cast<int>(n);
-      for (const std::uint32_t input : plan_.nodes[n].inputs) {
-        if (input != kNoTensor) plan_.tensors[input].last_use = step;
-      }
-      for (const std::uint32_t output : plan_.nodes[n].outputs) {
-        plan_.tensors[output].first_use = step;
-        plan_.tensors[output].last_use = std::max(plan_.tensors[output].last_use, step);
-      }
-    }
-    std::vector<std::uint32_t> buffer_of(plan_.tensors.size());
-    for (std::uint32_t t = 0; t < plan_.tensors.size(); ++t) buffer_of[t] = t;
-    for (std::size_t n = 0; n < plan_.nodes.size(); ++n) share_in_place(static_cast<int>(n), &buffer_of);
-
-    std::vector<Lifetime> lifetimes;
-    std::vector<std::size_t> slot(plan_.tensors.size(), 0);
-    std::map<std::uint32_t, std::size_t> slots;
-    for (std::uint32_t t = 0; t < plan_.tensors.size(); ++t) {
-      const PlanTensor& tensor = plan_.tensors[t];
-      if (tensor.storage != Storage::kArena) continue;
-      const auto [entry, added] = slots.emplace(buffer_of[t], lifetimes.size());
-      if (added) lifetimes.push_back({tensor.bytes, tensor.first_use, tensor.last_use});
-      Lifetime& lifetime = lifetimes[entry->second];
-      lifetime.bytes = std::max(lifetime.bytes, tensor.bytes);
-      lifetime.first_use = std::min(lifetime.first_use, tensor.first_use);
-      lifetime.last_use = std::max(lifetime.last_use, tensor.last_use);
-      slot[t] = entry->second;
-    }
-    TENON_ASSIGN(const MemoryPlan memory, plan_memory(lifetimes));
-    for (std::uint32_t t = 0; t < plan_.tensors.size(); ++t) {
-      if (plan_.tensors[t].storage == Storage::kArena) plan_.tensors[t].offset = memory.offsets[slot[t]];
-    }
-    plan_.arena_bytes = memory.total;
-    plan_.arena_lower_bound = memory.lower_bound;
-    return {};
-  }
-
-  void share_in_place(int step, std::vector<std::uint32_t>* buffer_of) const {
-    const PlanNode& node = plan_.nodes[static_cast<std::size_t>(step)];
-    for (const TnAlias& alias : node.combo.aliases) {
-      const std::uint32_t input = node.inputs[alias.input], output = node.outputs[alias.output];
-      if (input == kNoTensor) continue;
-      const PlanTensor& from = plan_.tensors[input];
-      const PlanTensor& to = plan_.tensors[output];
-      const bool dies_here = from.storage == Storage::kArena && from.last_use == step &&
-                             std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
-      if (dies_here && to.storage == Storage::kArena && from.bytes == to.bytes) {
-        (*buffer_of)[output] = (*buffer_of)[input];
-        return;
-      }
-    }
   }
 
   /// Configures each chosen candidate once more to learn its sizes and state, and packs what may travel packed.
@@ -275,6 +249,7 @@ class Lowering {
       needs.insert(options_.registry->owner_of_op(node.op_id));
       if (!node.plugin_id.empty()) needs.insert(options_.registry->owner_of_kernel(node.kernel));
     }
+    for (const ShapeNode& node : plan_.shape_nodes) needs.insert(options_.registry->owner_of_op(node.op_id));
     for (const PluginNeed& need : needs) {
       if (!need.id.empty()) plan_.plugins.push_back(need);
     }

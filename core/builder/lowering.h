@@ -13,4 +13,8 @@ namespace tenon {
 Status lower(const Graph& graph, const Selection& selection, Reformats* reformats, const BuildOptions& options,
              BuildOutput* output);
 
+/// Makes sure that the chosen kernels take the least and the largest dims of the plan's profiles, and writes down how
+/// much memory they need and which dims the outputs have. Nothing for a plan without profiles.
+Status finish_profile(const BuildOptions& options, Plan* plan);
+
 }  // namespace tenon

@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/builder/layout.h"
+#include "core/graph/passes.h"
 
 namespace tenon {
 namespace {
@@ -118,6 +119,16 @@ Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, 
     site->restricted = true;
   }
   return {};
+}
+
+/// Whether all that a node gives is known, but for these dims only: folding has left it for that reason. What the graph
+/// gives has to be computed by a kernel.
+bool is_shape_node(const Graph& graph, NodeId id) {
+  const std::vector<ValueId>& outputs = graph.node(id).outputs;
+  return !graph.profiles().empty() && can_evaluate(graph, id) &&
+         std::all_of(outputs.begin(), outputs.end(), [&](ValueId output) {
+           return graph.value(output).constant != nullptr && !graph.is_output(output);
+         });
 }
 
 /// A rule with a mistyped name would otherwise do nothing, in silence.
@@ -354,14 +365,22 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
                                     Tuner* tuner, Reformats* reformats) {
   TENON_RETURN_IF_ERROR(check_pins(graph, cache, options));
   Selection selection;
-  TENON_ASSIGN(selection.order, graph.topological_order());
+  TENON_ASSIGN(const Extremes extremes, extremes_of(graph));
+  TENON_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
+  for (const NodeId id : order) {
+    if (is_shape_node(graph, id)) {
+      selection.shape_nodes.emplace_back(id, selection.order.size());
+    } else {
+      selection.order.push_back(id);
+    }
+  }
   warn_of_idle_rules(graph, selection.order, options);
   std::map<Hash128, std::size_t> known;
   for (const NodeId id : selection.order) {
     const Node& node = graph.node(id);
     const std::vector<LayerRule> rules = rules_for(node, options.layer_rules);
     auto tune = std::make_shared<TuneSite>();
-    tune->site = Site::create(describe_site(graph, id, site_flags(options, rules)), *options.device);
+    tune->site = Site::create(describe_site(graph, extremes, id, site_flags(options, rules)), *options.device);
     tune->op = node.op;
     tune->layer = node.name;
     tune->key = tune->site->key(key_scope(node, rules, options.editable));

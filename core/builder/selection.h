@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <tenon/status.hpp>
@@ -45,9 +46,12 @@ class Reformats {
 };
 
 struct Selection {
-  std::vector<NodeId> order;           ///< live nodes, producers first
+  std::vector<NodeId> order;           ///< live nodes that are launched, producers first
   std::vector<std::size_t> node_site;  ///< per entry of order
   std::vector<SelectedSite> sites;
+  /// Nodes whose results follow from the dims of the graph's inputs (ShapeNode of the plan), each with the entry of
+  /// order that it comes before.
+  std::vector<std::pair<NodeId, std::size_t>> shape_nodes;
 };
 
 /// Enumerates, times and chooses for a whole graph.

@@ -72,7 +72,7 @@ std::optional<double> scalar(const HostTensor& tensor) {
 std::optional<std::uint32_t> only_variable_input(const Graph& graph, const Node& node) {
   std::optional<std::uint32_t> found;
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] == kNoId || graph.value(node.inputs[i]).constant != nullptr) continue;
+    if (node.inputs[i] == kNoId || graph.value(node.inputs[i]).is_constant()) continue;
     if (found) return std::nullopt;
     found = i;
   }
@@ -107,7 +107,8 @@ bool absorbable(const Graph& graph, const Node& node, std::uint32_t variable) {
   if (node.outputs.size() != 1 || (flags & (TN_OP_RANDOM | TN_OP_STATEFUL)) != 0) return false;
   const ValueId input = node.inputs[variable];
   const Value& from = graph.value(input);
-  if (from.producer == kNoId || !same_type(from, graph.value(node.outputs[0]))) return false;
+  if (from.producer == kNoId || from.constant != nullptr || !same_type(from, graph.value(node.outputs[0])))
+    return false;
   if (from.dtype != TN_F32 && from.dtype != TN_F16 && from.dtype != TN_BF16) return false;
   return !is_pointwise(*graph.node(from.producer).op.op) && !graph.is_output(input) && graph.users(input).size() == 1;
 }

@@ -172,6 +172,49 @@ Status Graph::add_output(ValueId value) {
   return {};
 }
 
+Status Graph::set_input_dims(const std::vector<std::pair<ValueId, TnDims>>& inputs) {
+  for (const auto& [input, dims] : inputs) {
+    TENON_RETURN_IF_ERROR(check_value_id(input, "set_input_dims"));
+    const std::string where = fmt::format("graph input \"{}\"", values_[input].name);
+    if (!contains(inputs_, input)) return {Code::kInvalid, where + ": this value is no graph input"};
+    TENON_RETURN_IF_ERROR(element_count(dims).status().with_context(where));
+    values_[input].dims = dims;
+  }
+  TENON_ASSIGN(const std::vector<NodeId> order, topological_order());
+  for (const NodeId node : order) TENON_RETURN_IF_ERROR(infer(node, true));
+  return {};
+}
+
+Status Graph::set_profile(ValueId input, const Profile& profile) {
+  TENON_RETURN_IF_ERROR(check_value_id(input, "set_profile"));
+  const TnDims& dims = values_[input].dims;
+  const std::string where = fmt::format("profile of \"{}\"", values_[input].name);
+  if (!contains(inputs_, input)) return {Code::kInvalid, where + ": this value is no graph input"};
+  TENON_RETURN_IF_ERROR(element_count(profile.min).status().with_context(where + ", min"));
+  TENON_RETURN_IF_ERROR(element_count(profile.max).status().with_context(where + ", max"));
+  if (!within(profile.min, dims, profile.max)) {
+    return {Code::kInvalid, fmt::format("{}: expected min <= opt <= max in each dim, found min {}, opt {}, max {}",
+                                        where, dims_text(profile.min), dims_text(dims), dims_text(profile.max))};
+  }
+  profiles_.erase(input);
+  if (!same_dims(profile.min, profile.max)) profiles_[input] = profile;
+  return {};
+}
+
+Result<std::vector<bool>> Graph::varying() const {
+  std::vector<bool> varying(values_.size(), false);
+  for (const auto& [input, profile] : profiles_) varying[input] = true;
+  if (profiles_.empty()) return varying;
+  TENON_ASSIGN(const std::vector<NodeId> order, topological_order());
+  for (const NodeId id : order) {
+    const Node& node = nodes_[id];
+    const bool varies = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                    [&](ValueId input) { return input != kNoId && varying[input]; });
+    for (const ValueId output : node.outputs) varying[output] = varies;
+  }
+  return varying;
+}
+
 bool Graph::depends_on(ValueId value, ValueId ancestor) const {
   std::vector<char> seen(nodes_.size(), 0);
   std::vector<ValueId> pending = {value};

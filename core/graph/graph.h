@@ -53,6 +53,16 @@ struct Value {
   std::uint32_t producer_output = 0;
   std::shared_ptr<const HostTensor> constant;  ///< contents, if known at build time; of computed values the small ones
   bool alive = true;
+
+  /// Contents that stay: what is known of a computed value may change with the dims of inputs.
+  bool is_constant() const { return constant != nullptr && producer == kNoId; }
+};
+
+/// The dims that a graph input may have at run time: each from min to max; the graph itself has the optimum, for which
+/// kernels are tuned.
+struct Profile {
+  TnDims min{};
+  TnDims max{};
 };
 
 struct Node {
@@ -88,6 +98,11 @@ class Graph {
   Result<NodeId> add_node(std::string_view op_id, const std::string& name, Attrs attrs, std::vector<ValueId> inputs,
                           std::uint32_t num_outputs, const std::vector<std::string>& output_names = {});
   Status add_output(ValueId value);
+  /// Gives inputs other dims and infers every node again. kInvalid if a value is no graph input or a node cannot have
+  /// such inputs; the graph is not usable then.
+  Status set_input_dims(const std::vector<std::pair<ValueId, TnDims>>& inputs);
+  /// Lets the dims of an input vary at run time. kInvalid unless min <= its dims <= max, all of one rank.
+  Status set_profile(ValueId input, const Profile& profile);
   /// Takes a value off the list of graph outputs.
   void clear_outputs() { outputs_.clear(); }
   /// Every use of `from`, as input or graph output, becomes `to`; a graph output keeps its name. kInvalid if dtype or
@@ -122,6 +137,10 @@ class Graph {
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::map<ValueId, Profile>& profiles() const { return profiles_; }
+  /// By value id: whether dims or contents may depend on the dims that vary at run time. What is known of the contents
+  /// of such a value holds for the present dims only.
+  Result<std::vector<bool>> varying() const;
   const OpSource& ops() const { return *ops_; }
   std::shared_ptr<const OpSource> shared_ops() const { return ops_; }
   /// Nodes that read a value (a node appears once per use).
@@ -136,6 +155,9 @@ class Graph {
   /// Infers one node again from its present inputs and compares with, or (update) writes, the output values and what is
   /// known of their contents.
   Status infer(NodeId node, bool update);
+  /// Sets what is known of a node's outputs by evaluating it, however large they are. kInvalid if the contents of an
+  /// input are not known.
+  Status evaluate(NodeId node);
   /// Readable text: a line per input, constant, node and output; equal graphs give equal text.
   std::string dump() const;
 
@@ -188,6 +210,7 @@ class Graph {
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
   std::map<std::string, std::string> metadata_;
+  std::map<ValueId, Profile> profiles_;
   std::optional<Journal> journal_;
   std::optional<Names> names_ = Names();
 };

@@ -170,20 +170,29 @@ void Graph::learn_contents(NodeId id) {
   for (const ValueId output : nodes_[id].outputs) values_[output].constant = nullptr;
   if (!can_evaluate(*this, id)) return;
   if (bytes_of(nodes_[id].inputs) > kMostInputBytes || bytes_of(nodes_[id].outputs) > kMostOutputBytes) return;
-  const auto outputs = evaluate_reference(*this, id, known_inputs(*this, nodes_[id]));
-  if (!outputs.ok()) return;  // whoever needs the contents says so
-  for (std::size_t i = 0; i < outputs->size(); ++i) values_[nodes_[id].outputs[i]].constant = (*outputs)[i];
+  (void)evaluate(id);  // whoever needs the contents says so
+}
+
+Status Graph::evaluate(NodeId id) {
+  const Node& node = nodes_[id];
+  if (!can_evaluate(*this, id)) {
+    return {Code::kInvalid, fmt::format("node \"{}\" ({}): its inputs are not known", node.name, node.op.op->id)};
+  }
+  TENON_ASSIGN(const auto outputs, evaluate_reference(*this, id, known_inputs(*this, node)));
+  for (std::size_t i = 0; i < outputs.size(); ++i) values_[node.outputs[i]].constant = outputs[i];
+  return {};
 }
 
 Result<int> fold_constants(Graph* graph, std::uint64_t max_bytes) {
   TENON_ASSIGN(const std::vector<NodeId> order, graph->topological_order());
+  TENON_ASSIGN(const std::vector<bool> varying, graph->varying());
   int folded = 0;
   for (const NodeId id : order) {
     const Node& node = graph->node(id);
     bool fits = true;
     for (const ValueId output : node.outputs) {
       // What a graph gives has to be computed by something.
-      fits = fits && !graph->is_output(output);
+      fits = fits && !graph->is_output(output) && !varying[output];
       const Value& value = graph->value(output);
       const Result<std::uint64_t> bytes = tensor_bytes(value.dtype, value.dims, row_format());
       fits = fits && bytes.ok() && *bytes <= max_bytes;

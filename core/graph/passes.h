@@ -23,8 +23,8 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> evaluate_reference(
 /// Whether the contents of all inputs that matter are known, and same inputs give same outputs.
 bool can_evaluate(const Graph& graph, NodeId node);
 
-/// Replaces every PURE node whose inputs are all constant by its value, unless an output exceeds `max_bytes`. Returns
-/// how many nodes went.
+/// Replaces every PURE node whose inputs are all constant by its value, unless an output exceeds `max_bytes` or depends
+/// on dims that vary at run time. Returns how many nodes went.
 Result<int> fold_constants(Graph* graph, std::uint64_t max_bytes = 64u << 20);
 
 /// A compiled pattern text (see plugin/fusion.h).

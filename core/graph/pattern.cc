@@ -193,7 +193,7 @@ class Matcher {
       const NodeId producer = graph_.value(input).producer;
       return producer != kNoId && node(term, producer, false, next);
     }
-    if (term.constant && input != kNoId && graph_.value(input).constant == nullptr) return false;
+    if (term.constant && input != kNoId && !graph_.value(input).is_constant()) return false;
     const auto [bound, is_new] = match_->values.emplace(term.value, input);
     if (!is_new) return bound->second == input && next();
     if (next()) return true;

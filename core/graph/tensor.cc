@@ -143,6 +143,14 @@ int dtype_bits(std::int32_t dtype) {
   return info != nullptr ? info->bits : 0;
 }
 
+bool within(const TnDims& min, const TnDims& dims, const TnDims& max) {
+  if (min.rank != dims.rank || max.rank != dims.rank) return false;
+  for (int i = 0; i < dims.rank; ++i) {
+    if (dims.d[i] < min.d[i] || dims.d[i] > max.d[i]) return false;
+  }
+  return true;
+}
+
 bool same_dims(const TnDims& a, const TnDims& b) {
   if (a.rank != b.rank) return false;
   for (int i = 0; i < std::min(a.rank, TN_MAX_RANK); ++i) {

@@ -20,6 +20,8 @@ Result<std::int32_t> parse_dtype(std::string_view name);
 int dtype_bits(std::int32_t dtype);
 
 bool same_dims(const TnDims& a, const TnDims& b);
+/// Whether all three have one rank and each dim lies from that of `min` to that of `max`.
+bool within(const TnDims& min, const TnDims& dims, const TnDims& max);
 TnDims make_dims(const std::vector<std::int64_t>& extents);
 std::vector<std::int64_t> to_vector(const TnDims& dims);
 /// "[1,3,320,320]", "[]" for a scalar.

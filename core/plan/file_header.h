@@ -21,7 +21,7 @@
 namespace tenon {
 
 /// Raised whenever an older reader would misread the plan.
-inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kFormatVersion = 2;
 inline constexpr std::size_t kHeaderBytes = 4096;
 /// Sections begin on pages, so that a mapped file needs no copy.
 inline constexpr std::uint64_t kSectionAlignment = 4096;

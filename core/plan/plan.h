@@ -3,6 +3,7 @@
 // Thread rule: a plain value; const use may be shared.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -80,10 +81,26 @@ struct PlanNode {
   }
 };
 
+/// A node whose results are known as soon as the dims of the inputs are, such as the shape that a reshape reads. It is
+/// never launched: its outputs are constants of the plan, computed anew by the op's reference when dims change.
+struct ShapeNode {
+  std::string name;
+  std::string op_id;
+  Attrs attrs;
+  std::vector<std::uint32_t> inputs;  ///< tensors; kNoTensor: absent
+  std::vector<std::uint32_t> outputs;
+  std::uint32_t position = 0;  ///< comes before this node of the plan
+};
+
 struct PlanIo {
   std::string name;
   std::uint32_t tensor = 0;
+  TnDims min{};  ///< the dims that it may have at run time; those of the tensor are the optimum
+  TnDims max{};
 };
+
+/// kInvalid unless the profile of an input holds the dims.
+Status check_dims(const PlanIo& input, const TnDims& dims);
 
 struct Plan {
   std::string tenon_version;
@@ -93,6 +110,7 @@ struct Plan {
   Verbosity verbosity = Verbosity::kLayerNames;
   std::vector<PlanTensor> tensors;
   std::vector<PlanNode> nodes;  ///< in the order of execution
+  std::vector<ShapeNode> shape_nodes;
   std::vector<PlanIo> inputs;
   std::vector<PlanIo> outputs;
   std::vector<std::shared_ptr<const HostTensor>> constants;
@@ -105,6 +123,12 @@ struct Plan {
   std::uint64_t persistent_bytes = 0;
   std::uint64_t context_host_bytes = 0;
   std::uint64_t context_device_bytes = 0;
+  std::uint64_t scratch_bytes = 0;  ///< activation memory and workspace for the largest dims of the profiles
+
+  /// Whether inputs may have other dims than those of the plan.
+  bool has_profile() const {
+    return std::any_of(inputs.begin(), inputs.end(), [](const PlanIo& io) { return !same_dims(io.min, io.max); });
+  }
 };
 
 }  // namespace tenon

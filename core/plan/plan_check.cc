@@ -74,6 +74,11 @@ class Checker {
     TENON_RETURN_IF_ERROR(check_ends(plan_.outputs, Storage::kOutput, "output"));
     written_.assign(plan_.tensors.size(), false);
     for (const PlanNode& node : plan_.nodes) TENON_RETURN_IF_ERROR(check_node(node));
+    std::uint32_t position = 0;
+    for (const ShapeNode& node : plan_.shape_nodes) {
+      TENON_RETURN_IF_ERROR(check_shape_node(node, position).with_context("shape node '" + node.name + "'"));
+      position = node.position;
+    }
     for (const PlanIo& output : plan_.outputs) {
       if (!written_[output.tensor]) return wrong("output '{}' is written by no node", output.name);
     }
@@ -91,6 +96,7 @@ class Checker {
     TENON_RETURN_IF_ERROR(check_size(plan_.workspace_bytes, "workspace"));
     TENON_RETURN_IF_ERROR(check_size(plan_.persistent_bytes, "persistent memory"));
     TENON_RETURN_IF_ERROR(check_size(plan_.context_host_bytes, "context memory on the host"));
+    TENON_RETURN_IF_ERROR(check_size(plan_.scratch_bytes, "scratch memory"));
     return check_size(plan_.context_device_bytes, "context memory on the device");
   }
 
@@ -166,6 +172,32 @@ class Checker {
       if (tensor.storage != storage || tensor.index != i) {
         return wrong("{} {} '{}': tensor {} is not where the caller's memory is", what, i, io.name, io.tensor);
       }
+      for (const TnDims& dims : {io.min, io.max}) {
+        TENON_RETURN_IF_ERROR(element_count(dims).status().with_context(fmt::format("{} '{}'", what, io.name)));
+      }
+      if (!within(io.min, tensor.dims, io.max)) {
+        return wrong("{} '{}' is {}, but its profile is {} to {}", what, io.name, dims_text(tensor.dims),
+                     dims_text(io.min), dims_text(io.max));
+      }
+    }
+    return {};
+  }
+
+  // What it writes are constants that nothing else writes.
+  Status check_shape_node(const ShapeNode& node, std::uint32_t earliest) {
+    if (node.position < earliest || node.position > plan_.nodes.size()) {
+      return wrong("position {}, expected {} to {}", node.position, earliest, plan_.nodes.size());
+    }
+    for (const std::uint32_t input : node.inputs) {
+      if (input != kNoTensor && input >= plan_.tensors.size()) return wrong("there is no tensor {}", input);
+    }
+    for (const std::uint32_t output : node.outputs) {
+      if (output >= plan_.tensors.size()) return wrong("there is no tensor {}", output);
+      if (plan_.tensors[output].storage != Storage::kConstant) {
+        return wrong("its output '{}' is not constant", plan_.tensors[output].name);
+      }
+      if (written_[output]) return wrong("its output '{}' is written twice", plan_.tensors[output].name);
+      written_[output] = true;
     }
     return {};
   }

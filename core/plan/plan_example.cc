@@ -47,7 +47,8 @@ Plan example_plan() {
   plan.tensors = {tensor("data", {1, 3, 4, 4}, row, Storage::kInput, 0),
                   tensor("weights", {5, 3, 3, 3}, row, Storage::kConstant, 0),
                   tensor("conv1", {1, 5, 4, 4}, blocked, Storage::kArena, 0),
-                  tensor("prob", {1, 5, 4, 4}, row, Storage::kOutput, 0)};
+                  tensor("prob", {1, 5, 4, 4}, row, Storage::kOutput, 0),
+                  tensor("extents", {4}, row, Storage::kConstant, 1)};
   plan.tensors[2].offset = 256;
   plan.tensors[2].last_use = 1;
   plan.tensors[3].first_use = plan.tensors[3].last_use = 1;
@@ -102,9 +103,18 @@ Plan example_plan() {
   softmax.persistent_bytes = 64;
 
   plan.nodes = {conv, softmax};
-  plan.inputs = {{"data", 0}};
-  plan.outputs = {{"prob", 3}};
-  plan.constants = {floats({5, 3, 3, 3}, -10)};
+  ShapeNode extents;
+  extents.name = "extents";
+  extents.op_id = "acme.extents/1";
+  extents.attrs.values = {{"start", std::int64_t{0}}};
+  extents.inputs = {2, kNoTensor};
+  extents.outputs = {4};
+  extents.position = 1;
+  plan.shape_nodes = {extents};
+
+  plan.inputs = {{"data", 0, make_dims({1, 3, 2, 4}), make_dims({8, 3, 4, 4})}};
+  plan.outputs = {{"prob", 3, plan.tensors[3].dims, plan.tensors[3].dims}};
+  plan.constants = {floats({5, 3, 3, 3}, -10), floats({4}, 1)};
   plan.plugins = {{"acme.softmax", "2.0", "softmax.tnp.so", "0x1234"},
                   {"tenon.conv2d", "0.1.0", "conv2d.tnp.so", "linked"}};
   plan.metadata = {{"labels", "[\"cat\",\"dog\"]"}, {"detection", "{}"}};
@@ -114,6 +124,7 @@ Plan example_plan() {
   plan.persistent_bytes = 1064;
   plan.context_host_bytes = 16;
   plan.context_device_bytes = 32;
+  plan.scratch_bytes = 8192;
   return plan;
 }
 

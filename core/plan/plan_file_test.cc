@@ -75,8 +75,20 @@ TEST_F(PlanFile, EveryFieldSurvives) {
   }
   ASSERT_EQ(read->inputs.size(), 1u);
   EXPECT_EQ(read->inputs[0].name, "data");
+  EXPECT_EQ(dims_text(read->inputs[0].min), "[1,3,2,4]");
+  EXPECT_EQ(dims_text(read->inputs[0].max), "[8,3,4,4]");
+  EXPECT_TRUE(read->has_profile());
+  EXPECT_EQ(read->scratch_bytes, 8192u);
   EXPECT_EQ(read->outputs[0].tensor, 3u);
-  ASSERT_EQ(read->constants.size(), 1u);
+  EXPECT_EQ(dims_text(read->outputs[0].max), dims_text(plan.tensors[3].dims));
+  ASSERT_EQ(read->shape_nodes.size(), 1u);
+  EXPECT_EQ(read->shape_nodes[0].name, "extents");
+  EXPECT_EQ(read->shape_nodes[0].op_id, "acme.extents/1");
+  EXPECT_EQ(read->shape_nodes[0].attrs.text(), plan.shape_nodes[0].attrs.text());
+  EXPECT_EQ(read->shape_nodes[0].inputs, plan.shape_nodes[0].inputs);
+  EXPECT_EQ(read->shape_nodes[0].outputs, plan.shape_nodes[0].outputs);
+  EXPECT_EQ(read->shape_nodes[0].position, 1u);
+  ASSERT_EQ(read->constants.size(), 2u);
   EXPECT_EQ(std::memcmp(read->constants[0]->data(), plan.constants[0]->data(), plan.constants[0]->bytes()), 0);
 
   ASSERT_EQ(read->nodes.size(), 2u);
@@ -140,13 +152,13 @@ TEST_F(PlanFile, HeaderIsTextThatPeopleCanRead) {
   plan.device_signature = "cpu:" + std::string(10'000, 'x') + "\n\xC3\xA9";
   const std::vector<std::uint8_t> bytes = write_plan(plan).value();
   const std::string text(bytes.begin(), bytes.begin() + 4096);
-  EXPECT_EQ(text.rfind("TENON ENGINE\nformat_version: 1\ntenon_version: 0.1.0\nos: ", 0), 0u) << text.substr(0, 100);
+  EXPECT_EQ(text.rfind("TENON ENGINE\nformat_version: 2\ntenon_version: 0.1.0\nos: ", 0), 0u) << text.substr(0, 100);
   for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
   EXPECT_EQ(text.back(), '\n');
 
   const Result<EngineHeader> header = read_header(bytes.data(), bytes.size());
   ASSERT_TRUE(header.ok()) << header.status().message();
-  EXPECT_EQ(header->format_version, 1u);
+  EXPECT_EQ(header->format_version, 2u);
   EXPECT_EQ(header->tenon_version, "0.1.0");
   EXPECT_EQ(header->file_bytes, bytes.size());
   EXPECT_EQ(header->device_signature.size(), 512u);
@@ -228,7 +240,16 @@ TEST_F(PlanFile, GraphAttributesAreRefused) {
 
 TEST_F(PlanFile, InconsistentPlansAreNotWritten) {
   const std::pair<const char*, std::function<void(Plan*)>> cases[] = {
-      {"tensor id", [](Plan* p) { p->nodes[0].inputs[0] = 4; }},
+      {"tensor id", [](Plan* p) { p->nodes[0].inputs[0] = 5; }},
+      {"profile that the dims are not in", [](Plan* p) { p->inputs[0].min = p->inputs[0].max; }},
+      {"profile of another rank", [](Plan* p) { p->inputs[0].max.rank = 3; }},
+      {"profile extent", [](Plan* p) { p->inputs[0].min.d[0] = -1; }},
+      {"shape node's input", [](Plan* p) { p->shape_nodes[0].inputs[0] = 5; }},
+      {"shape node's output", [](Plan* p) { p->shape_nodes[0].outputs[0] = 2; }},
+      {"shape node's output id", [](Plan* p) { p->shape_nodes[0].outputs[0] = 5; }},
+      {"shape node's position", [](Plan* p) { p->shape_nodes[0].position = 3; }},
+      {"shape node twice", [](Plan* p) { p->shape_nodes.push_back(p->shape_nodes[0]); }},
+      {"huge scratch", [](Plan* p) { p->scratch_bytes = std::uint64_t{1} << 63; }},
       {"absent output", [](Plan* p) { p->nodes[1].outputs[0] = kNoTensor; }},
       {"port count", [](Plan* p) { p->nodes[0].combo.inputs.pop_back(); }},
       {"port dtype", [](Plan* p) { p->nodes[0].combo.inputs[0].dtype = TN_F64; }},

@@ -83,8 +83,9 @@ class PlanReader {
     plan.verbosity = static_cast<Verbosity>(root_.verbosity());
     plan.tensors = each(root_.tensors(), [this](const fb::Tensor& tensor) { return read(tensor); });
     plan.nodes = each(root_.nodes(), [this](const fb::Node& node) { return read(node); });
-    plan.inputs = each(root_.inputs(), [this](const fb::Io& io) { return PlanIo{text(io.name()), io.tensor()}; });
-    plan.outputs = each(root_.outputs(), [this](const fb::Io& io) { return PlanIo{text(io.name()), io.tensor()}; });
+    plan.shape_nodes = each(root_.shape_nodes(), [this](const fb::ShapeNode& node) { return read(node); });
+    plan.inputs = each(root_.inputs(), [&](const fb::Io& io) { return read(io, plan.tensors); });
+    plan.outputs = each(root_.outputs(), [&](const fb::Io& io) { return read(io, plan.tensors); });
     plan.constants = each(root_.constants(), [this](const fb::HostTensor& tensor) { return read(tensor); });
     plan.plugins = each(root_.plugins(), [this](const fb::Plugin& plugin) {
       return PluginNeed{text(plugin.id()), text(plugin.version()), text(plugin.library()), text(plugin.build_id())};
@@ -98,6 +99,7 @@ class PlanReader {
     plan.persistent_bytes = root_.persistent_bytes();
     plan.context_host_bytes = root_.context_host_bytes();
     plan.context_device_bytes = root_.context_device_bytes();
+    plan.scratch_bytes = root_.scratch_bytes();
     if (!status_.ok()) return status_;
     return plan;
   }
@@ -279,19 +281,44 @@ class PlanReader {
     return combo;
   }
 
+  PlanIo read(const fb::Io& stored, const std::vector<PlanTensor>& tensors) {
+    PlanIo io;
+    io.name = text(stored.name());
+    io.tensor = stored.tensor();
+    if (io.tensor < tensors.size()) io.min = io.max = tensors[io.tensor].dims;
+    if (stored.min() != nullptr) io.min = dims(stored.min());
+    if (stored.max() != nullptr) io.max = dims(stored.max());
+    return io;
+  }
+
+  Attrs read(const flatbuffers::Vector<flatbuffers::Offset<fb::Attr>>* stored) {
+    Attrs attrs;
+    if (stored == nullptr || !take(std::uint64_t{stored->size()} * 8)) return attrs;
+    for (const fb::Attr* attr : *stored) {
+      if (!status_.ok()) break;
+      if (!attrs.values.emplace(text(attr->name()), value(*attr)).second) fail("an attribute occurs twice");
+    }
+    return attrs;
+  }
+
+  ShapeNode read(const fb::ShapeNode& stored) {
+    ShapeNode node;
+    node.name = text(stored.name());
+    node.op_id = text(stored.op_id());
+    node.attrs = read(stored.attrs());
+    node.inputs = list(stored.inputs());
+    node.outputs = list(stored.outputs());
+    node.position = stored.position();
+    return node;
+  }
+
   PlanNode read(const fb::Node& stored) {
     PlanNode node;
     node.name = text(stored.name());
     node.layer_type = text(stored.layer_type());
     node.members = texts(stored.members());
     node.op_id = text(stored.op_id());
-    if (stored.attrs() != nullptr) {
-      take(std::uint64_t{stored.attrs()->size()} * 8);
-      for (const fb::Attr* attr : *stored.attrs()) {
-        if (!status_.ok()) break;
-        if (!node.attrs.values.emplace(text(attr->name()), value(*attr)).second) fail("an attribute occurs twice");
-      }
-    }
+    node.attrs = read(stored.attrs());
     node.epilogues = each(stored.epilogues(), [this](const fb::Expression& expression) { return read(expression); });
     node.site_flags = stored.site_flags();
     node.inputs = list(stored.inputs());

@@ -86,20 +86,29 @@ class PlanWriter {
       bytes += node.name.size() + sizeof(PlanNode) + 2 * sizeof(TnPort) * (node.inputs.size() + node.outputs.size());
       for (const std::string& member : node.members) bytes += member.size();
       for (const Expression& epilogue : node.epilogues) bytes += epilogue.instrs().size() * sizeof(TnExprInstr);
-      for (const auto& [name, value] : node.attrs.values) {
-        if (std::holds_alternative<std::shared_ptr<const Graph>>(value)) {
-          return {Code::kInvalid, fmt::format("node '{}', attribute {}: {}", node.name, name, kGraphAttribute)};
-        }
-        const auto* tensor = std::get_if<std::shared_ptr<const HostTensor>>(&value);
-        if (tensor != nullptr && *tensor == nullptr) {
-          return {Code::kInvalid, fmt::format("node '{}', attribute {}: the tensor is missing", node.name, name)};
-        }
-        bytes += name.size() + text_bytes(value);
-      }
+      TENON_RETURN_IF_ERROR(add_bytes(node.name, node.attrs, &bytes));
+    }
+    for (const ShapeNode& node : plan_.shape_nodes) {
+      bytes += node.name.size() + sizeof(ShapeNode) + 4 * (node.inputs.size() + node.outputs.size());
+      TENON_RETURN_IF_ERROR(add_bytes(node.name, node.attrs, &bytes));
     }
     if (bytes <= kLargestPlanSection / 2) return {};
     return {Code::kInvalid, fmt::format("{} bytes of names, attributes and metadata, an engine has room for {}", bytes,
                                         kLargestPlanSection / 2)};
+  }
+
+  static Status add_bytes(const std::string& node, const Attrs& attrs, std::uint64_t* bytes) {
+    for (const auto& [name, value] : attrs.values) {
+      if (std::holds_alternative<std::shared_ptr<const Graph>>(value)) {
+        return {Code::kInvalid, fmt::format("node '{}', attribute {}: {}", node, name, kGraphAttribute)};
+      }
+      const auto* tensor = std::get_if<std::shared_ptr<const HostTensor>>(&value);
+      if (tensor != nullptr && *tensor == nullptr) {
+        return {Code::kInvalid, fmt::format("node '{}', attribute {}: the tensor is missing", node, name)};
+      }
+      *bytes += name.size() + text_bytes(value);
+    }
+    return {};
   }
 
   static std::uint64_t text_bytes(const AttrValue& value) {
@@ -145,11 +154,14 @@ class PlanWriter {
     const auto constants_at = builder_.CreateVector(constants);
     const auto plugins_at = builder_.CreateVector(plugins);
     const auto metadata_at = builder_.CreateVector(metadata);
+    std::vector<Offset<fb::ShapeNode>> shape_nodes;
+    for (const ShapeNode& node : plan_.shape_nodes) shape_nodes.push_back(add(node));
+    const auto shape_nodes_at = builder_.CreateVector(shape_nodes);
     builder_.Finish(
         fb::CreatePlan(builder_, version, kind, signature, plan_.threads, static_cast<std::int32_t>(plan_.verbosity),
                        tensors_at, nodes_at, inputs, outputs, constants_at, plugins_at, metadata_at, plan_.arena_bytes,
                        plan_.arena_lower_bound, plan_.workspace_bytes, plan_.persistent_bytes, plan_.context_host_bytes,
-                       plan_.context_device_bytes),
+                       plan_.context_device_bytes, shape_nodes_at, plan_.scratch_bytes),
         fb::PlanIdentifier());
   }
 
@@ -248,8 +260,29 @@ class PlanWriter {
 
   Offset<flatbuffers::Vector<Offset<fb::Io>>> add(const std::vector<PlanIo>& list_of_ends) {
     std::vector<Offset<fb::Io>> ends;
-    for (const PlanIo& end : list_of_ends) ends.push_back(fb::CreateIo(builder_, text(end.name), end.tensor));
+    for (const PlanIo& end : list_of_ends) {
+      const auto name = text(end.name);
+      const bool varies = !same_dims(end.min, end.max);
+      const auto min = varies ? dims(end.min) : 0;
+      const auto max = varies ? dims(end.max) : 0;
+      ends.push_back(fb::CreateIo(builder_, name, end.tensor, min, max));
+    }
     return builder_.CreateVector(ends);
+  }
+
+  Offset<flatbuffers::Vector<Offset<fb::Attr>>> add(const Attrs& values) {
+    std::vector<Offset<fb::Attr>> attrs;
+    for (const auto& [key, value] : values.values) attrs.push_back(add(key, value));
+    return builder_.CreateVector(attrs);
+  }
+
+  Offset<fb::ShapeNode> add(const ShapeNode& node) {
+    const auto name = text(node.name);
+    const auto op_id = text(node.op_id);
+    const auto attrs = add(node.attrs);
+    const auto inputs = list(node.inputs);
+    const auto outputs = list(node.outputs);
+    return fb::CreateShapeNode(builder_, name, op_id, attrs, inputs, outputs, node.position);
   }
 
   Offset<fb::Node> add(const PlanNode& node) {
@@ -257,9 +290,7 @@ class PlanWriter {
     const auto layer_type = text(node.layer_type);
     const auto members = texts(node.members);
     const auto op_id = text(node.op_id);
-    std::vector<Offset<fb::Attr>> attrs;
-    for (const auto& [key, value] : node.attrs.values) attrs.push_back(add(key, value));
-    const auto attrs_at = builder_.CreateVector(attrs);
+    const auto attrs_at = add(node.attrs);
     std::vector<Offset<fb::Expression>> epilogues;
     for (const Expression& epilogue : node.epilogues) epilogues.push_back(add(epilogue));
     const auto epilogues_at = builder_.CreateVector(epilogues);

@@ -10,15 +10,15 @@
 namespace tenon {
 
 TnExec ExecutionContext::Impl::exec_for(std::size_t layer, const TnExec& base) const {
-  const Layer& ready = engine->layers[layer];
-  const TnSizes& sizes = ready.instance->sizes();
+  const Layer& ready_layer = ready->layers[layer];
+  const TnSizes& sizes = ready_layer.instance->sizes();
   TnExec exec = base;
-  const bool needs_workspace = ready.workspace > 0 && scratch != nullptr;
-  exec.workspace = needs_workspace ? scratch + engine->workspace_offset : nullptr;
-  exec.workspace_size = needs_workspace ? ready.workspace : 0;
-  exec.context_host = sizes.context_host > 0 ? context_host.get() + ready.context_host : nullptr;
+  const bool needs_workspace = ready_layer.workspace > 0 && scratch != nullptr;
+  exec.workspace = needs_workspace ? scratch + ready->workspace_offset : nullptr;
+  exec.workspace_size = needs_workspace ? ready_layer.workspace : 0;
+  exec.context_host = sizes.context_host > 0 ? context_host.get() + ready_layer.context_host : nullptr;
   auto* on_device = static_cast<std::uint8_t*>(context_device.data());
-  exec.context_device = sizes.context_device > 0 ? on_device + ready.context_device : nullptr;
+  exec.context_device = sizes.context_device > 0 ? on_device + ready_layer.context_device : nullptr;
   return exec;
 }
 
@@ -35,9 +35,9 @@ Status ExecutionContext::Impl::check_ready() const {
   }
   if (!has_scratch) {
     return {Code::kInvalid,
-            fmt::format("this context was created without scratch memory and got none; call set_scratch "
+            fmt::format("this context was created without scratch memory and has {} bytes of it; call set_scratch "
                         "with {} bytes first",
-                        engine->scratch_bytes)};
+                        scratch_size, ready->scratch_bytes)};
   }
   return {};
 }
@@ -105,7 +105,7 @@ Status ExecutionContext::Impl::scatter(Stream& stream) const {
 
 Status ExecutionContext::Impl::run_layer(std::size_t layer, const TnExec& base) const {
   Status status =
-      engine->layers[layer].instance->enqueue(exec_for(layer, base), layer_inputs(layer), layer_outputs(layer));
+      ready->layers[layer].instance->enqueue(exec_for(layer, base), layer_inputs(layer), layer_outputs(layer));
   if (status.ok()) return status;
   return status.with_context("layer '" + plan().nodes[layer].name + "'");
 }
@@ -113,7 +113,7 @@ Status ExecutionContext::Impl::run_layer(std::size_t layer, const TnExec& base) 
 Status ExecutionContext::Impl::run_layers(Stream& stream) const {
   TnExec base{};
   device().prepare_exec(stream, &base);
-  for (std::size_t layer = 0; layer < engine->layers.size(); ++layer) TENON_RETURN_IF_ERROR(run_layer(layer, base));
+  for (std::size_t layer = 0; layer < ready->layers.size(); ++layer) TENON_RETURN_IF_ERROR(run_layer(layer, base));
   return {};
 }
 
@@ -154,9 +154,10 @@ Status ExecutionContext::Impl::wait(Stream& stream) const {
 }
 
 Result<std::vector<LayerTime>> ExecutionContext::Impl::profile() {
+  TENON_RETURN_IF_ERROR(refresh());
   TENON_RETURN_IF_ERROR(check_ready());
   std::vector<std::unique_ptr<Event>> events;
-  for (std::size_t i = 0; i <= engine->layers.size(); ++i) {
+  for (std::size_t i = 0; i <= ready->layers.size(); ++i) {
     TENON_ASSIGN(std::unique_ptr<Event> event, device().create_event());
     events.push_back(std::move(event));
   }
@@ -164,14 +165,14 @@ Result<std::vector<LayerTime>> ExecutionContext::Impl::profile() {
   TnExec base{};
   device().prepare_exec(*own_stream, &base);
   TENON_RETURN_IF_ERROR(events[0]->record(*own_stream));
-  for (std::size_t layer = 0; layer < engine->layers.size(); ++layer) {
+  for (std::size_t layer = 0; layer < ready->layers.size(); ++layer) {
     TENON_RETURN_IF_ERROR(run_layer(layer, base));
     TENON_RETURN_IF_ERROR(events[layer + 1]->record(*own_stream));
   }
   TENON_RETURN_IF_ERROR(scatter(*own_stream));
   TENON_RETURN_IF_ERROR(wait(*own_stream));
   std::vector<LayerTime> times;
-  for (std::size_t layer = 0; layer < engine->layers.size(); ++layer) {
+  for (std::size_t layer = 0; layer < ready->layers.size(); ++layer) {
     TENON_ASSIGN(const double ms, events[layer + 1]->elapsed_ms(*events[layer]));
     times.push_back({plan().nodes[layer].name, ms});
   }
@@ -191,6 +192,7 @@ Status ExecutionContext::Impl::report(Status status) const {
 Status ExecutionContext::enqueue(void* stream) {
   const InUse in_use(&impl_->busy);
   Status status = in_use.status();
+  if (status.ok()) status = impl_->refresh();
   if (status.ok()) status = impl_->check_ready();
   if (!status.ok()) return impl_->report(std::move(status));
   const Result<Stream*> chosen = impl_->stream_for(stream);
@@ -201,6 +203,7 @@ Status ExecutionContext::enqueue(void* stream) {
 Status ExecutionContext::execute() {
   const InUse in_use(&impl_->busy);
   Status status = in_use.status();
+  if (status.ok()) status = impl_->refresh();
   if (status.ok()) status = impl_->check_ready();
   if (status.ok()) status = impl_->enqueue(*impl_->own_stream);
   if (status.ok()) status = impl_->wait(*impl_->own_stream);

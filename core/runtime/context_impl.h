@@ -39,14 +39,20 @@ struct ExecutionContext::Impl {
   // The engine goes last: everything here may refer to its device.
   std::shared_ptr<const Engine> owner;
   const Engine::Impl* engine = nullptr;
+  std::shared_ptr<const Executable> ready;  ///< for the dims that `input_dims` had when it was refreshed
+  std::vector<TnDims> input_dims;           ///< that the caller wants
+  bool stale = false;                       ///< they have changed since
   std::atomic<bool> busy{false};
   std::atomic<ErrorRecorder*> recorder{nullptr};
 
   DeviceBuffer own_scratch;
   std::uint8_t* scratch = nullptr;
+  std::uint64_t scratch_size = 0;
+  bool owns_scratch = false;
   bool has_scratch = false;
   DeviceBuffer context_device;
   std::unique_ptr<std::uint8_t, AlignedDelete> context_host;
+  std::uint64_t context_host_size = 0;
 
   std::unique_ptr<Activity> activity;  ///< from an enqueue until somebody has waited for it; empty on the host
   std::unique_ptr<Stream> own_stream;
@@ -62,11 +68,12 @@ struct ExecutionContext::Impl {
   std::unique_ptr<Recording> recording;  ///< the launches of all layers, recorded at the first enqueue
   bool recorded = false;                 ///< with the addresses that are bound now
   bool recordable = false;
+  bool wants_recording = true;
   std::unique_ptr<Event> staged;  ///< after the latest copies from staging memory to the device; empty on the host
   std::unique_ptr<Event> done;    ///< after the latest enqueue on the caller's stream; empty on the host
 
   Device& device() const { return *engine->options.device; }
-  const Plan& plan() const { return engine->plan; }
+  const Plan& plan() const { return ready->plan; }
   const TnTensor* layer_inputs(std::size_t layer) const { return arguments.data() + first_argument[layer]; }
   const TnTensor* layer_outputs(std::size_t layer) const {
     return layer_inputs(layer) + plan().nodes[layer].inputs.size();
@@ -74,12 +81,19 @@ struct ExecutionContext::Impl {
 
   // --- context_setup.cc ---
   Status create(bool with_scratch);
+  Status refresh();
+  Status use(std::shared_ptr<const Executable> executable);
   void make_arguments();
   void decide_recording();
-  Status allocate(bool with_scratch);
+  Status allocate_scratch();
+  Status allocate_context_memory();
   Status set_shapes(std::size_t layer);
   void bind(std::uint32_t tensor, void* data, const std::int64_t* strides);
-  void bind_scratch(void* memory);
+  void bind_arena();
+  /// Gives the memory of inputs and outputs whose dims stayed the same to the layers; others need new memory.
+  Status bind_again(const Plan& before);
+  Status set_input_dims(const std::string& name, const TnDims& dims);
+  Result<TnDims> dims(const std::string& name);
   Status set_tensor(const std::string& name, void* data, const std::int64_t* strides);
   Status bind_end(const std::string& name, std::uint32_t tensor, bool output, void* data, const std::int64_t* strides,
                   Binding* binding);

@@ -42,6 +42,7 @@ Result<std::shared_ptr<ExecutionContext>> Engine::create_context(bool own_scratc
 }
 
 Status ExecutionContext::Impl::create(bool with_scratch) {
+  ready = engine->base;
   TENON_ASSIGN(own_stream, device().create_stream());
   if (!device().info().on_host()) {
     TENON_ASSIGN(staged, device().create_event());
@@ -51,38 +52,63 @@ Status ExecutionContext::Impl::create(bool with_scratch) {
         device(), nodes.empty() ? "an engine without layers"
                                 : fmt::format("the engine of {} layers from '{}' to '{}'", nodes.size(),
                                               nodes.front().name, nodes.back().name));
-    decide_recording();
   }
-  make_arguments();
+  for (const PlanIo& input : plan().inputs) input_dims.push_back(plan().tensors[input.tensor].dims);
   inputs.resize(plan().inputs.size());
   outputs.resize(plan().outputs.size());
-  TENON_RETURN_IF_ERROR(allocate(with_scratch));
-  for (std::size_t layer = 0; layer < engine->layers.size(); ++layer) TENON_RETURN_IF_ERROR(set_shapes(layer));
+  if (with_scratch) TENON_RETURN_IF_ERROR(allocate_scratch());
+  return use(engine->base);
+}
+
+/// Takes over the plan for the dims that the caller wants.
+Status ExecutionContext::Impl::refresh() {
+  if (!stale) return {};
+  TENON_ASSIGN(std::shared_ptr<const Executable> executable, engine->executable_for(input_dims));
+  TENON_RETURN_IF_ERROR(use(std::move(executable)));
+  stale = false;
+  return {};
+}
+
+Status ExecutionContext::Impl::use(std::shared_ptr<const Executable> executable) {
+  // What is still running uses the arguments and the memory that go now.
+  TENON_RETURN_IF_ERROR(own_stream->synchronize());
+  if (done != nullptr) TENON_RETURN_IF_ERROR(done->wait());
+  const std::shared_ptr<const Executable> before = std::exchange(ready, std::move(executable));
+  recording.reset();
+  recorded = false;
+  decide_recording();
+  make_arguments();
+  TENON_RETURN_IF_ERROR(allocate_context_memory());
+  if (owns_scratch && scratch_size < ready->scratch_bytes) TENON_RETURN_IF_ERROR(allocate_scratch());
+  has_scratch = has_scratch && scratch_size >= ready->scratch_bytes;
+  for (std::size_t layer = 0; layer < ready->layers.size(); ++layer) TENON_RETURN_IF_ERROR(set_shapes(layer));
   for (std::uint32_t id = 0; id < plan().tensors.size(); ++id) {
     const PlanTensor& tensor = plan().tensors[id];
-    if (tensor.storage == Storage::kConstant) bind(id, engine->constants[tensor.index], nullptr);
+    if (tensor.storage == Storage::kConstant) bind(id, ready->constants[tensor.index], nullptr);
   }
-  if (with_scratch) bind_scratch(own_scratch.data());
-  return {};
+  if (has_scratch) bind_arena();
+  return bind_again(before->plan);
 }
 
 /// All or nothing: one kernel that cannot be recorded has the layers launched one by one.
 void ExecutionContext::Impl::decide_recording() {
-  recordable = true;
-  for (std::size_t layer = 0; layer < engine->layers.size(); ++layer) {
-    const TnKernel& kernel = *engine->layers[layer].instance->candidate().kernel.kernel;
+  recordable = wants_recording && !device().info().on_host();
+  for (std::size_t layer = 0; recordable && layer < ready->layers.size(); ++layer) {
+    const TnKernel& kernel = *ready->layers[layer].instance->candidate().kernel.kernel;
     if ((kernel.flags & TN_KERNEL_GRAPH_CAPTURABLE) != 0) continue;
     recordable = false;
+    if (ready != engine->base) continue;  // said already
     engine->options.logger->warning(
         fmt::format("Layers are launched one by one: layer '{}' has kernel {}, which cannot "
                     "be captured in a CUDA graph",
                     plan().nodes[layer].name, kernel.name));
-    return;
   }
 }
 
 void ExecutionContext::Impl::make_arguments() {
-  uses.resize(plan().tensors.size());
+  arguments.clear();
+  first_argument.clear();
+  uses.assign(plan().tensors.size(), {});
   const auto add = [&](std::size_t layer, std::uint32_t id, const TnPort& port) {
     if (id == kNoTensor) {
       arguments.emplace_back();
@@ -102,20 +128,26 @@ void ExecutionContext::Impl::make_arguments() {
   }
 }
 
-Status ExecutionContext::Impl::allocate(bool with_scratch) {
-  const std::shared_ptr<Device>& shared_device = engine->options.device;
-  if (with_scratch) {
-    TENON_ASSIGN(own_scratch, DeviceBuffer::allocate(shared_device, engine->scratch_bytes));
+Status ExecutionContext::Impl::allocate_scratch() {
+  TENON_ASSIGN(own_scratch, DeviceBuffer::allocate(engine->options.device, ready->scratch_bytes));
+  scratch = static_cast<std::uint8_t*>(own_scratch.data());
+  scratch_size = ready->scratch_bytes;
+  has_scratch = owns_scratch = true;
+  return {};
+}
+
+Status ExecutionContext::Impl::allocate_context_memory() {
+  if (context_device.size() < ready->context_device_bytes) {
+    TENON_ASSIGN(context_device, DeviceBuffer::allocate(engine->options.device, ready->context_device_bytes));
   }
-  TENON_ASSIGN(context_device, DeviceBuffer::allocate(shared_device, engine->context_device_bytes));
-  if (engine->context_host_bytes > 0) {
-    void* memory =
-        ::operator new(engine->context_host_bytes, static_cast<std::align_val_t>(kRuntimeAlignment), std::nothrow);
-    if (memory == nullptr) {
-      return {Code::kNoMemory, fmt::format("could not allocate {} bytes of host memory", engine->context_host_bytes)};
-    }
-    context_host.reset(static_cast<std::uint8_t*>(memory));
+  if (context_host_size >= ready->context_host_bytes) return {};
+  void* memory =
+      ::operator new(ready->context_host_bytes, static_cast<std::align_val_t>(kRuntimeAlignment), std::nothrow);
+  if (memory == nullptr) {
+    return {Code::kNoMemory, fmt::format("could not allocate {} bytes of host memory", ready->context_host_bytes)};
   }
+  context_host.reset(static_cast<std::uint8_t*>(memory));
+  context_host_size = ready->context_host_bytes;
   return {};
 }
 
@@ -129,7 +161,7 @@ Status ExecutionContext::Impl::set_shapes(std::size_t layer) {
   TnExec exec = exec_for(layer, base);
   exec.workspace = nullptr;
   exec.workspace_size = 0;
-  return engine->layers[layer]
+  return ready->layers[layer]
       .instance->set_shapes(exec, shapes.data(), shapes.data() + node.inputs.size())
       .with_context("layer '" + node.name + "'");
 }
@@ -144,16 +176,57 @@ void ExecutionContext::Impl::bind(std::uint32_t tensor, void* data, const std::i
   }
 }
 
-void ExecutionContext::Impl::bind_scratch(void* memory) {
-  scratch = static_cast<std::uint8_t*>(memory);
-  has_scratch = true;
+void ExecutionContext::Impl::bind_arena() {
   for (std::uint32_t id = 0; id < plan().tensors.size(); ++id) {
     const PlanTensor& tensor = plan().tensors[id];
     if (tensor.storage == Storage::kArena) bind(id, scratch != nullptr ? scratch + tensor.offset : nullptr, nullptr);
   }
 }
 
+Status ExecutionContext::Impl::bind_again(const Plan& before) {
+  for (const bool is_output : {false, true}) {
+    std::vector<Binding>& bindings = is_output ? outputs : inputs;
+    const std::vector<PlanIo>& ends = is_output ? plan().outputs : plan().inputs;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      Binding& binding = bindings[i];
+      const std::uint32_t id = ends[i].tensor;
+      if (!same_dims(before.tensors[id].dims, plan().tensors[id].dims)) binding.data = nullptr;
+      if (binding.data == nullptr) continue;
+      std::int64_t strides[TN_MAX_RANK];
+      std::copy_n(binding.strides, TN_MAX_RANK, strides);
+      TENON_RETURN_IF_ERROR(bind_end(ends[i].name, id, is_output, binding.data, strides, &binding));
+    }
+  }
+  return {};
+}
+
+Status ExecutionContext::Impl::set_input_dims(const std::string& name, const TnDims& dims) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const PlanIo& input = plan().inputs[i];
+    if (input.name != name) continue;
+    TENON_RETURN_IF_ERROR(check_dims(input, dims));
+    stale = stale || !same_dims(input_dims[i], dims);
+    input_dims[i] = dims;
+    return {};
+  }
+  return {Code::kNotFound,
+          fmt::format("the engine has no input '{}'; its inputs are: {}", name, list_of(plan().inputs))};
+}
+
+Result<TnDims> ExecutionContext::Impl::dims(const std::string& name) {
+  TENON_RETURN_IF_ERROR(refresh());
+  for (const std::vector<PlanIo>* ends : {&plan().inputs, &plan().outputs}) {
+    for (const PlanIo& end : *ends) {
+      if (end.name == name) return plan().tensors[end.tensor].dims;
+    }
+  }
+  return Status(Code::kNotFound,
+                fmt::format("the engine has no input or output '{}'; its inputs are: {}; its outputs: {}", name,
+                            list_of(plan().inputs), list_of(plan().outputs)));
+}
+
 Status ExecutionContext::Impl::set_tensor(const std::string& name, void* data, const std::int64_t* strides) {
+  TENON_RETURN_IF_ERROR(refresh());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const PlanIo& end = plan().inputs[i];
     if (end.name == name) return bind_end("input '" + name + "'", end.tensor, false, data, strides, &inputs[i]);
@@ -224,10 +297,26 @@ Status ExecutionContext::set_tensor(const std::string& name, void* data, const s
   return impl_->report(std::move(status));
 }
 
+Status ExecutionContext::set_input_dims(const std::string& name, const TnDims& dims) {
+  const InUse in_use(&impl_->busy);
+  Status status = in_use.status();
+  if (status.ok()) status = impl_->set_input_dims(name, dims);
+  return impl_->report(std::move(status));
+}
+
+Result<TnDims> ExecutionContext::dims(const std::string& name) {
+  const InUse in_use(&impl_->busy);
+  if (!in_use.status().ok()) return impl_->report(in_use.status());
+  Result<TnDims> dims = impl_->dims(name);
+  if (!dims.ok()) return impl_->report(dims.status());
+  return dims;
+}
+
 Status ExecutionContext::set_scratch(void* memory, std::uint64_t bytes) {
   const InUse in_use(&impl_->busy);
   Status status = in_use.status();
-  const std::uint64_t needed = impl_->engine->scratch_bytes;
+  if (status.ok()) status = impl_->refresh();
+  const std::uint64_t needed = impl_->ready->scratch_bytes;
   if (status.ok() && memory != nullptr && !impl_->device().reaches(memory)) {
     status = {Code::kInvalid, "the scratch memory is not memory of " + impl_->device().info().name};
   }
@@ -243,16 +332,20 @@ Status ExecutionContext::set_scratch(void* memory, std::uint64_t bytes) {
     status = {Code::kInvalid, fmt::format("the scratch memory's address is not a multiple of {}", kRuntimeAlignment)};
   }
   if (!status.ok()) return impl_->report(std::move(status));
-  impl_->bind_scratch(memory);
+  impl_->scratch = static_cast<std::uint8_t*>(memory);
+  impl_->scratch_size = bytes;
+  impl_->has_scratch = true;
+  impl_->bind_arena();
   impl_->own_scratch = DeviceBuffer();
+  impl_->owns_scratch = false;
   return {};
 }
 
 Status ExecutionContext::use_graph(bool use) {
   const InUse in_use(&impl_->busy);
   if (!in_use.status().ok()) return impl_->report(in_use.status());
-  impl_->recordable = false;
-  if (use && !impl_->device().info().on_host()) impl_->decide_recording();
+  impl_->wants_recording = use;
+  impl_->decide_recording();
   impl_->recorded = impl_->recorded && impl_->recordable;
   return {};
 }

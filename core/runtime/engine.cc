@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/base/text.h"
+#include "core/plan/plan_site.h"
 #include "core/runtime/engine_impl.h"
 
 namespace tenon {
@@ -54,18 +55,16 @@ Result<std::uint64_t> reserve(std::uint64_t* total, std::uint64_t bytes, const c
   return offset;
 }
 
-}  // namespace
-
-// Builds an Engine::Impl from a plan, step by step.
-class EngineLoader {
+// Makes a plan ready to run, step by step.
+class PlanLoader {
  public:
-  explicit EngineLoader(Engine::Impl* impl) : impl_(*impl), device_(*impl->options.device) {}
+  PlanLoader(const EngineOptions& options, Executable* out) : options_(options), device_(*options.device), out_(*out) {}
 
   Status run() {
     TENON_RETURN_IF_ERROR(check_needs());
     TENON_ASSIGN(stream_, device_.create_stream());
     TENON_RETURN_IF_ERROR(place_constants());
-    for (const PlanNode& node : impl_.plan.nodes) {
+    for (const PlanNode& node : out_.plan.nodes) {
       const Status status = add_layer(node);
       if (!status.ok()) return status.with_context("layer '" + node.name + "'");
     }
@@ -76,8 +75,8 @@ class EngineLoader {
  private:
   // Device and plugins together: a user should not learn of the second problem after solving the first.
   Status check_needs() const {
-    const std::string device = device_problem(impl_.plan, device_.info());
-    const std::string plugins = plugin_problem(impl_.options.registry->missing(impl_.plan.plugins));
+    const std::string device = device_problem(out_.plan, device_.info());
+    const std::string plugins = plugin_problem(options_.registry->missing(out_.plan.plugins));
     if (!device.empty()) return {Code::kVersion, plugins.empty() ? device : device + "; also, " + plugins};
     if (!plugins.empty()) return {Code::kNotFound, plugins};
     return {};
@@ -85,100 +84,70 @@ class EngineLoader {
 
   bool on_host() const { return device_.info().kind == TN_CPU; }
 
-  // A copy in device memory that the engine owns.
+  // A copy in device memory that the executable owns.
   Result<void*> upload(const void* data, std::uint64_t bytes) {
-    TENON_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(impl_.options.device, bytes));
+    TENON_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(options_.device, bytes));
     if (data != nullptr) TENON_RETURN_IF_ERROR(device_.copy_to_device(buffer.data(), data, bytes, *stream_));
-    impl_.buffers.push_back(std::move(buffer));
-    return impl_.buffers.back().data();
+    out_.buffers.push_back(std::move(buffer));
+    return out_.buffers.back().data();
   }
 
   // On the CPU constants stay where they are: in the mapped file.
   Status place_constants() {
-    for (const auto& constant : impl_.plan.constants) {
+    for (std::size_t i = 0; i < out_.plan.constants.size(); ++i) {
+      const auto& constant = out_.plan.constants[i];
       void* memory = const_cast<void*>(constant->data());
-      if (!on_host()) {
+      if (out_.base != nullptr && out_.base->plan.constants[i] == constant) {
+        memory = out_.base->constants[i];
+      } else if (!on_host()) {
         TENON_ASSIGN(memory, upload(constant->data(), constant->bytes()));
       }
-      impl_.constants.push_back(memory);
+      out_.constants.push_back(memory);
     }
     return {};
+  }
+
+  // With the engine's own dims a kernel gets the state that it stored; with others it is configured anew.
+  Result<std::unique_ptr<Instance>> instance_of(const PlanNode& node) const {
+    if (out_.base != nullptr) return configure_node(out_.plan, node, *options_.registry, device_);
+    TENON_ASSIGN(const Candidate candidate, candidate_of(node, *options_.registry, device_));
+    return Instance::deserialize(Site::create(describe_site(out_.plan, node), device_), candidate, node.kernel_revision,
+                                 node.state);
   }
 
   Status add_layer(const PlanNode& node) {
-    TENON_ASSIGN(Candidate candidate, candidate_of(node));
-    std::vector<void*> constants;
-    std::shared_ptr<const Site> site = Site::create(site_of(node, &constants), device_);
-    TENON_ASSIGN(std::unique_ptr<Instance> instance,
-                 Instance::deserialize(std::move(site), candidate, node.kernel_revision, node.state));
-    TENON_RETURN_IF_ERROR(initialize(node, constants, instance.get()));
+    TENON_ASSIGN(std::unique_ptr<Instance> instance, instance_of(node));
+    TENON_RETURN_IF_ERROR(initialize(node, instance.get()));
 
     Layer layer;
     const TnSizes& sizes = instance->sizes();
-    layer.workspace = std::max(sizes.workspace, node.tactic.workspace);
-    TENON_ASSIGN(layer.context_host, reserve(&impl_.context_host_bytes, sizes.context_host, "context memory"));
-    TENON_ASSIGN(layer.context_device, reserve(&impl_.context_device_bytes, sizes.context_device, "context memory"));
+    layer.workspace = std::max(sizes.workspace, instance->candidate().tactic.workspace);
+    TENON_ASSIGN(layer.context_host, reserve(&out_.context_host_bytes, sizes.context_host, "context memory"));
+    TENON_ASSIGN(layer.context_device, reserve(&out_.context_device_bytes, sizes.context_device, "context memory"));
     layer.instance = std::move(instance);
-    impl_.layers.push_back(std::move(layer));
+    out_.layers.push_back(std::move(layer));
     return {};
   }
 
-  Result<Candidate> candidate_of(const PlanNode& node) const {
-    Candidate candidate;
-    candidate.kernel = find_kernel(*impl_.options.registry, node.op_id, node.kernel, *impl_.options.device);
-    if (!candidate.kernel) {
-      return Status(
-          Code::kNotFound,
-          fmt::format("kernel {} of {} is not among the loaded plugins{}; load the version of the plugin that "
-                      "the engine was built with, or build it again",
-                      node.kernel, node.op_id,
-                      node.plugin_id.empty() ? "" : ", though plugin " + node.plugin_id + " is"));
-    }
-    candidate.combo = node.combo;
-    candidate.tactic = node.tactic;
-    candidate.hash = node.tactic_hash;
-    candidate.fused_epilogue = node.fused_epilogue;
-    candidate.combo_text = node.combo.text();
-    return candidate;
-  }
-
-  SiteDesc site_of(const PlanNode& node, std::vector<void*>* device_constants) const {
-    SiteDesc desc;
-    desc.op_id = node.op_id;
-    desc.attrs = node.attrs;
-    desc.num_inputs = static_cast<std::uint32_t>(node.inputs.size());
-    desc.num_outputs = static_cast<std::uint32_t>(node.outputs.size());
-    desc.epilogues = node.epilogues;
-    desc.flags = node.site_flags;
+  Status initialize(const PlanNode& node, Instance* instance) {
+    std::vector<void*> constants;
     for (const std::uint32_t id : node.inputs) {
-      const bool constant = id != kNoTensor && impl_.tensor(id).storage == Storage::kConstant;
-      desc.dims.push_back(id == kNoTensor ? TnDims{} : impl_.tensor(id).dims);
-      desc.dtypes.push_back(id == kNoTensor ? static_cast<std::int32_t>(TN_DTYPE_NONE) : impl_.tensor(id).dtype);
-      desc.constants.push_back(constant ? impl_.plan.constants[impl_.tensor(id).index] : nullptr);
-      device_constants->push_back(constant ? impl_.constants[impl_.tensor(id).index] : nullptr);
+      const bool constant = id != kNoTensor && out_.tensor(id).storage == Storage::kConstant;
+      constants.push_back(constant ? out_.constants[out_.tensor(id).index] : nullptr);
     }
-    for (const std::uint32_t id : node.outputs) {
-      desc.dims.push_back(impl_.tensor(id).dims);
-      desc.dtypes.push_back(impl_.tensor(id).dtype);
-    }
-    return desc;
-  }
-
-  Status initialize(const PlanNode& node, const std::vector<void*>& constants, Instance* instance) {
     const TnSizes& sizes = instance->sizes();
     const bool has_key = sizes.pack_key[0] != 0 || sizes.pack_key[1] != 0;
-    // Keys of different plugins are not comparable: nothing stops two of them from hashing the same constants.
     const PackKey key(instance->candidate().kernel.plugin_id, sizes.pack_key[0], sizes.pack_key[1], sizes.persistent);
     void* memory = nullptr;
     bool filled = false;
     if (sizes.persistent > 0) {
-      const auto shared = has_key ? packed_.find(key) : packed_.end();
+      void* const shared = has_key ? find_packed(key) : nullptr;
       const std::span<const std::uint8_t> stored = node.persistent_data();
       // Another revision of the kernel may lay out its packed bytes in another way.
       const bool usable = node.has_persistent && stored.size() == sizes.persistent &&
                           instance->candidate().kernel.kernel->revision == node.kernel_revision;
-      if (shared != packed_.end()) {
-        memory = shared->second;
+      if (shared != nullptr) {
+        memory = shared;
         filled = true;
       } else if (usable && on_host()) {
         memory = const_cast<std::uint8_t*>(stored.data());
@@ -189,31 +158,72 @@ class EngineLoader {
       }
     }
     TENON_RETURN_IF_ERROR(instance->initialize(device_, *stream_, memory, filled, constants));
-    if (has_key && memory != nullptr) packed_.emplace(key, memory);
+    if (has_key && memory != nullptr) out_.packed.emplace(key, memory);
     return {};
+  }
+
+  void* find_packed(const PackKey& key) const {
+    for (const Executable* owner = &out_; owner != nullptr; owner = owner->base.get()) {
+      const auto found = owner->packed.find(key);
+      if (found != owner->packed.end()) return found->second;
+    }
+    return nullptr;
   }
 
   Status add_up_memory() {
-    std::uint64_t workspace = impl_.plan.workspace_bytes;
-    for (const Layer& layer : impl_.layers) workspace = std::max(workspace, layer.workspace);
-    impl_.scratch_bytes = impl_.plan.arena_bytes;
-    TENON_ASSIGN(impl_.workspace_offset, reserve(&impl_.scratch_bytes, workspace, "workspace"));
+    std::uint64_t workspace = out_.base == nullptr ? out_.plan.workspace_bytes : 0;
+    for (const Layer& layer : out_.layers) workspace = std::max(workspace, layer.workspace);
+    out_.scratch_bytes = out_.plan.arena_bytes;
+    TENON_ASSIGN(out_.workspace_offset, reserve(&out_.scratch_bytes, workspace, "workspace"));
+    // A context gets memory for the largest dims at once.
+    out_.scratch_bytes = std::max(out_.scratch_bytes, out_.plan.scratch_bytes);
     std::uint64_t own = 0;
-    for (const DeviceBuffer& buffer : impl_.buffers) own += buffer.size();
-    impl_.options.logger->verbose(
-        fmt::format("Engine loaded: {} layers, {} bytes of weights and packed weights beside the file, {} bytes of "
+    for (const DeviceBuffer& buffer : out_.buffers) own += buffer.size();
+    options_.logger->verbose(
+        fmt::format("Engine loaded{}: {} layers, {} bytes of weights and packed weights beside the file, {} bytes of "
                     "scratch memory per context",
-                    impl_.layers.size(), own, impl_.scratch_bytes));
+                    out_.base != nullptr ? " for other dims" : "", out_.layers.size(), own, out_.scratch_bytes));
     return {};
   }
 
-  using PackKey = std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint64_t>;
-
-  Engine::Impl& impl_;
+  const EngineOptions& options_;
   Device& device_;
+  Executable& out_;
   std::unique_ptr<Stream> stream_;
-  std::map<PackKey, void*> packed_;
 };
+
+Result<std::shared_ptr<const Executable>> load_plan(const EngineOptions& options, Plan plan,
+                                                    std::shared_ptr<const Executable> base) {
+  auto executable = std::make_shared<Executable>();
+  executable->base = std::move(base);
+  executable->plan = std::move(plan);
+  TENON_RETURN_IF_ERROR(PlanLoader(options, executable.get()).run());
+  return std::shared_ptr<const Executable>(std::move(executable));
+}
+
+bool same_dims_each(const std::vector<TnDims>& a, const std::vector<TnDims>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_dims);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Executable>> Engine::Impl::executable_for(const std::vector<TnDims>& dims) const {
+  constexpr std::size_t kMostKept = 8;
+  std::vector<TnDims> own;
+  for (const PlanIo& input : base->plan.inputs) own.push_back(base->tensor(input.tensor).dims);
+  if (same_dims_each(dims, own)) return base;
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (auto entry = recent.begin(); entry != recent.end(); ++entry) {
+    if (!same_dims_each(entry->first, dims)) continue;
+    recent.splice(recent.begin(), recent, entry);
+    return recent.front().second;
+  }
+  TENON_ASSIGN(Plan plan, shapes->specialize(base->plan, dims));
+  TENON_ASSIGN(std::shared_ptr<const Executable> executable, load_plan(options, std::move(plan), base));
+  recent.emplace_front(dims, executable);
+  if (recent.size() > kMostKept) recent.pop_back();
+  return executable;
+}
 
 Engine::Engine() : impl_(std::make_unique<Impl>()) {}
 Engine::~Engine() = default;
@@ -244,32 +254,39 @@ Result<std::shared_ptr<Engine>> Engine::load_named(const std::string& name, cons
   engine->impl_->options = std::move(options);
   Result<Plan> plan = read_plan(bytes, size, std::move(keep_alive));
   if (!plan.ok()) return fail(plan.status());
-  engine->impl_->plan = std::move(*plan);
-  const Status status = EngineLoader(engine->impl_.get()).run();
-  if (!status.ok()) return fail(status);
+  const bool has_profile = plan->has_profile();
+  auto loaded = load_plan(engine->impl_->options, std::move(*plan), nullptr);
+  if (!loaded.ok()) return fail(loaded.status());
+  engine->impl_->base = std::move(*loaded);
+  if (has_profile) {
+    auto shapes = ShapeModel::create(engine->impl_->base->plan, engine->impl_->options.registry);
+    if (!shapes.ok()) return fail(shapes.status());
+    engine->impl_->shapes = std::move(*shapes);
+  }
   return engine;
 }
 
-const Plan& Engine::plan() const { return impl_->plan; }
+const Plan& Engine::plan() const { return impl_->base->plan; }
 
-std::vector<IoInfo> Engine::inputs() const {
+namespace {
+
+std::vector<IoInfo> info_of(const Plan& plan, const std::vector<PlanIo>& ends) {
   std::vector<IoInfo> result;
-  for (const PlanIo& io : impl_->plan.inputs) {
-    result.push_back({io.name, impl_->tensor(io.tensor).dtype, impl_->tensor(io.tensor).dims});
+  for (const PlanIo& io : ends) {
+    const PlanTensor& tensor = plan.tensors[io.tensor];
+    result.push_back({io.name, tensor.dtype, tensor.dims, io.min, io.max});
   }
   return result;
 }
 
-std::vector<IoInfo> Engine::outputs() const {
-  std::vector<IoInfo> result;
-  for (const PlanIo& io : impl_->plan.outputs) {
-    result.push_back({io.name, impl_->tensor(io.tensor).dtype, impl_->tensor(io.tensor).dims});
-  }
-  return result;
-}
+}  // namespace
+
+std::vector<IoInfo> Engine::inputs() const { return info_of(plan(), plan().inputs); }
+
+std::vector<IoInfo> Engine::outputs() const { return info_of(plan(), plan().outputs); }
 
 Device& Engine::device() const { return *impl_->options.device; }
 
-std::uint64_t Engine::scratch_bytes() const { return impl_->scratch_bytes; }
+std::uint64_t Engine::scratch_bytes() const { return impl_->base->scratch_bytes; }
 
 }  // namespace tenon

@@ -32,6 +32,8 @@ struct IoInfo {
   std::string name;
   std::int32_t dtype = TN_DTYPE_NONE;
   TnDims dims{};
+  TnDims min{};  ///< the dims that it may have: those of the engine's profile, or the same as `dims`
+  TnDims max{};
 };
 
 struct LayerTime {
@@ -54,14 +56,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<IoInfo> inputs() const;
   std::vector<IoInfo> outputs() const;
   Device& device() const;
-  /// Bytes of scratch memory that a context needs: activations and workspace.
+  /// Bytes of scratch memory that a context needs: activations and workspace, for the largest dims of the profile.
   std::uint64_t scratch_bytes() const;
 
   /// A context with its own scratch memory, or, with `own_scratch` false, one that must be given some.
   Result<std::shared_ptr<ExecutionContext>> create_context(bool own_scratch = true) const;
 
  private:
-  friend class EngineLoader;
   friend class ExecutionContext;
   struct Impl;
   Engine();
@@ -74,6 +75,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
 class ExecutionContext {
  public:
   ~ExecutionContext();
+
+  /// Other dims for an input, inside the engine's profile. Once the dims of all inputs are set, the first call that
+  /// needs the shapes infers all others and configures the kernels for them; the engine keeps the last few. An input or
+  /// output whose dims have changed needs its memory set again. kInvalid for dims outside the profile.
+  Status set_input_dims(const std::string& name, const TnDims& dims);
+  /// The dims of an input or output for the present dims of the inputs.
+  Result<TnDims> dims(const std::string& name);
 
   /// The caller's memory for an input or output: packed row-major of the tensor's dtype and dims, or with strides in
   /// elements (then copied through a packed buffer unless the plan's kernel takes strides). Must stay valid until the

@@ -2,9 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
 #include <vector>
 
+#include "core/plan/shape_model.h"
 #include "core/runtime/engine.h"
 
 namespace tenon {
@@ -20,12 +27,18 @@ struct Layer {
   std::uint64_t context_device = 0;  ///< offset in the context's device memory
 };
 
-// Members are destroyed from the last to the first: instances before the memory they use, and that before the device.
-struct Engine::Impl {
-  EngineOptions options;
+/// Plugin, pack key and size of packed weights: keys of different plugins are not comparable, for nothing stops two of
+/// them from hashing the same constants.
+using PackKey = std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint64_t>;
+
+/// A plan ready to run, for one set of dims of its inputs.
+// Members are destroyed from the last to the first: instances before the memory they use.
+struct Executable {
+  std::shared_ptr<const Executable> base;  ///< of the engine's own dims: owns what this one shares; null: this is it
   Plan plan;
   std::vector<DeviceBuffer> buffers;  ///< persistent memory, and constants where they had to be copied
   std::vector<void*> constants;       ///< in device memory, one per constant of the plan
+  std::map<PackKey, void*> packed;    ///< persistent memory that other instances may share
   std::vector<Layer> layers;
 
   std::uint64_t workspace_offset = 0;  ///< in the scratch memory, after the activations
@@ -34,6 +47,18 @@ struct Engine::Impl {
   std::uint64_t context_device_bytes = 0;
 
   const PlanTensor& tensor(std::uint32_t id) const { return plan.tensors[id]; }
+};
+
+struct Engine::Impl {
+  EngineOptions options;
+  std::shared_ptr<const Executable> base;
+  std::optional<ShapeModel> shapes;  ///< only if the plan has a profile
+
+  /// The plan for other dims; the last few are kept. Errors are those of ShapeModel::specialize and of kernels.
+  Result<std::shared_ptr<const Executable>> executable_for(const std::vector<TnDims>& dims) const;
+
+  mutable std::mutex mutex;
+  mutable std::list<std::pair<std::vector<TnDims>, std::shared_ptr<const Executable>>> recent;  ///< latest first
 };
 
 }  // namespace tenon

@@ -326,13 +326,13 @@ std::uint32_t PlanBuilder::tensor(const std::string& name, const std::vector<std
 
 std::uint32_t PlanBuilder::input(const std::string& name, const std::vector<std::int64_t>& dims) {
   const std::uint32_t id = tensor(name, dims, Storage::kInput, plan.inputs.size());
-  plan.inputs.push_back({name, id});
+  plan.inputs.push_back({name, id, plan.tensors[id].dims, plan.tensors[id].dims});
   return id;
 }
 
 std::uint32_t PlanBuilder::output(const std::string& name, const std::vector<std::int64_t>& dims) {
   const std::uint32_t id = tensor(name, dims, Storage::kOutput, plan.outputs.size());
-  plan.outputs.push_back({name, id});
+  plan.outputs.push_back({name, id, plan.tensors[id].dims, plan.tensors[id].dims});
   return id;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <tenon/plugin/ext/epilogue.h>
 #include <tenon/plugin/ext/ids.h>
@@ -275,7 +276,10 @@ std::uint64_t tactic_hash(std::string_view kernel_name, std::string_view params)
   return hash == ~0ull ? 0 : hash;
 }
 
-Enumeration enumerate(const Site& site, const Registry& registry, const EnumerateOptions& options) {
+namespace {
+
+/// For the dims of the site alone.
+Enumeration enumerate_dims(const Site& site, const Registry& registry, const EnumerateOptions& options) {
   Enumeration result;
   Interview interview(site, options, &result);
   for (const KernelRef& ref : registry.find_kernels(site.desc().op_id, site.device().info().kind)) interview.ask(ref);
@@ -292,6 +296,40 @@ Enumeration enumerate(const Site& site, const Registry& registry, const Enumerat
     result.fallback = std::move(fallback.candidates.front());
     result.declines.push_back({result.fallback.kernel.kernel->name, result.fallback.combo_text, "",
                                "the plain reference runs only where no kernel can"});
+  }
+  return result;
+}
+
+/// Takes out what is not offered with other dims too; a tactic may change with the dims, a combo may not.
+void keep_offered(const Enumeration& other, const std::string& dims, Enumeration* result) {
+  const auto offered = [&](const Candidate& candidate) {
+    const auto same = [&](const Candidate& known) {
+      return std::string_view(known.kernel.kernel->name) == candidate.kernel.kernel->name &&
+             known.combo_text == candidate.combo_text;
+    };
+    return (other.fallback.kernel && same(other.fallback)) ||
+           std::any_of(other.candidates.begin(), other.candidates.end(), same);
+  };
+  std::erase_if(result->candidates, [&](const Candidate& candidate) {
+    if (offered(candidate)) return false;
+    result->declines.push_back({candidate.kernel.kernel->name, candidate.combo_text, candidate.tactic.params,
+                                fmt::format("it does not take the {} dims of the profile", dims)});
+    return true;
+  });
+  if (result->fallback.kernel && !offered(result->fallback)) result->fallback = Candidate();
+  if (result->candidates.empty() && result->fallback.kernel) {
+    result->candidates.push_back(std::exchange(result->fallback, Candidate()));
+  }
+}
+
+}  // namespace
+
+Enumeration enumerate(const Site& site, const Registry& registry, const EnumerateOptions& options) {
+  Enumeration result = enumerate_dims(site, registry, options);
+  const std::vector<SiteDesc>& extremes = site.desc().extremes;
+  for (std::size_t i = 0; i < extremes.size(); ++i) {
+    const std::shared_ptr<const Site> other = Site::create(extremes[i], site.device());
+    keep_offered(enumerate_dims(*other, registry, options), i == 0 ? "least" : "largest", &result);
   }
   return result;
 }

@@ -2,13 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tenon {
 namespace {
 
 std::string tensor_text(const SiteDesc& desc, std::size_t i) {
   if (desc.dtypes[i] == TN_DTYPE_NONE) return "none";
   const bool constant = i < desc.num_inputs && desc.constants[i] != nullptr;
-  return dtype_name(desc.dtypes[i]) + dims_text(desc.dims[i]) + (constant ? "const" : "");
+  std::string text = dtype_name(desc.dtypes[i]) + dims_text(desc.dims[i]);
+  if (!desc.extremes.empty() && !same_dims(desc.extremes[0].dims[i], desc.extremes[1].dims[i])) {
+    text += fmt::format("from{}to{}", dims_text(desc.extremes[0].dims[i]), dims_text(desc.extremes[1].dims[i]));
+  }
+  return text + (constant ? "const" : "");
 }
 
 std::string describe(const SiteDesc& desc, const DeviceInfo& device) {
@@ -44,6 +50,29 @@ SiteDesc describe_site(const Graph& graph, NodeId id, std::uint32_t flags) {
     desc.dims.push_back(graph.value(output).dims);
     desc.dtypes.push_back(graph.value(output).dtype);
   }
+  return desc;
+}
+
+Result<Extremes> extremes_of(const Graph& graph) {
+  Extremes extremes{graph, graph};
+  std::vector<std::pair<ValueId, TnDims>> min, max;
+  for (const auto& [input, profile] : graph.profiles()) {
+    min.emplace_back(input, profile.min);
+    max.emplace_back(input, profile.max);
+  }
+  if (min.empty()) return extremes;
+  TENON_RETURN_IF_ERROR(extremes.min.set_input_dims(min).with_context("with the least dims of the profile"));
+  TENON_RETURN_IF_ERROR(extremes.max.set_input_dims(max).with_context("with the largest dims of the profile"));
+  return extremes;
+}
+
+SiteDesc describe_site(const Graph& graph, const Extremes& extremes, NodeId node, std::uint32_t flags) {
+  SiteDesc desc = describe_site(graph, node, flags);
+  if (graph.profiles().empty()) return desc;
+  SiteDesc min = describe_site(extremes.min, node, flags);
+  SiteDesc max = describe_site(extremes.max, node, flags);
+  if (std::equal(min.dims.begin(), min.dims.end(), max.dims.begin(), same_dims)) return desc;
+  desc.extremes = {std::move(min), std::move(max)};
   return desc;
 }
 

@@ -22,17 +22,31 @@ namespace tenon {
 struct SiteDesc {
   std::string op_id;
   Attrs attrs;
-  std::vector<TnDims> dims;          ///< inputs, then outputs
+  std::vector<TnDims> dims;          ///< inputs, then outputs; where they vary at run time, the optimum
   std::vector<std::int32_t> dtypes;  ///< inputs, then outputs; TN_DTYPE_NONE: absent optional input
   std::uint32_t num_inputs = 0;
   std::uint32_t num_outputs = 0;
   std::vector<std::shared_ptr<const HostTensor>> constants;  ///< per input; null if not constant
   std::vector<Expression> epilogues;                         ///< per output, or empty
   std::uint32_t flags = 0;                                   ///< TN_SITE_*
+  /// The same node with the least and with the largest dims that it may have at run time; empty: they do not vary.
+  /// A kernel is always configured for one set of dims: an engine configures it anew for others.
+  std::vector<SiteDesc> extremes;
 };
 
 /// The description of a node of a graph.
 SiteDesc describe_site(const Graph& graph, NodeId node, std::uint32_t flags);
+
+/// The same graph with the least and with the largest dims of its profiles.
+struct Extremes {
+  Graph min;
+  Graph max;
+};
+/// kInvalid names the node that cannot have such inputs.
+Result<Extremes> extremes_of(const Graph& graph);
+
+/// The description with the dims that the node may have at run time.
+SiteDesc describe_site(const Graph& graph, const Extremes& extremes, NodeId node, std::uint32_t flags);
 
 class Site {
  public:

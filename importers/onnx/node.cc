@@ -190,7 +190,17 @@ TnValueId OnnxNode::cast(TnValueId value, int32_t dtype) {
   return add("tenon.cast/1", attrs().dtype("to", dtype), {value});
 }
 TnValueId OnnxNode::reshape(TnValueId value, const std::vector<int64_t>& shape) {
-  return add("tenon.reshape/1", attrs().i64s("shape", shape), {value});
+  std::vector<int64_t> dims = shape;
+  if (!dims.empty() && dims_of(value).rank > 0 && dims[0] == dims_of(value)[0]) dims[0] = 0;
+  return add("tenon.reshape/1", attrs().i64s("shape", dims), {value});
+}
+TnValueId OnnxNode::keep_axes(TnValueId value, const std::vector<int64_t>& axes) {
+  std::vector<int64_t> same(static_cast<size_t>(dims_of(value).rank));
+  std::iota(same.begin(), same.end(), 0);
+  if (axes == same) return value;
+  std::vector<int64_t> shape;
+  for (const int64_t axis : axes) shape.push_back(axis < 0 ? 1 : 0);
+  return add("tenon.reshape/1", attrs().i64s("shape", shape).i64s("copies", axes), {value});
 }
 TnValueId OnnxNode::transpose(TnValueId value, const std::vector<int64_t>& perm) {
   std::vector<int64_t> same(perm.size());

@@ -82,6 +82,9 @@ class OnnxNode {
   int32_t dtype(int n) const { return dtype_of(input(n)); }
   Dims dims(int n) const { return dims_of(input(n)); }
   int rank(int n) const { return dims(n).rank; }
+  /// Whether input n is computed in the graph. What is known of its contents then holds for the present dims only: a
+  /// rule hands it on as it is instead of reading it.
+  bool is_computed(int n) const { return has_input(n) && graph_view().producer(input(n)) != TN_NO_ID; }
   /// An attribute in older versions and an input in newer ones, whose contents must be known: Unsupported if they are
   /// computed at run time. Nothing if it is absent. For i32 and i64.
   std::optional<std::vector<int64_t>> known_i64s(int n) const;
@@ -118,8 +121,13 @@ class OnnxNode {
   TnValueId scalar(int32_t dtype, double value);
   TnValueId constant(const TnTensor& tensor);
   // Frequent single nodes.
-  TnValueId cast(TnValueId value, int32_t dtype);                          ///< the value itself if it has the dtype
-  TnValueId reshape(TnValueId value, const std::vector<int64_t>& shape);   ///< 0 copies a dim, -1 is worked out
+  TnValueId cast(TnValueId value, int32_t dtype);  ///< the value itself if it has the dtype
+  /// To these dims, where 0 copies a dim and -1 is worked out. A first dim that stays is copied, so that it may vary at
+  /// run time; others are fixed.
+  TnValueId reshape(TnValueId value, const std::vector<int64_t>& shape);
+  /// The value's axes in order, but for new ones of size 1 where -1 stands and without those of size 1 that are left
+  /// out; the value itself if they are all.
+  TnValueId keep_axes(TnValueId value, const std::vector<int64_t>& axes);
   TnValueId transpose(TnValueId value, const std::vector<int64_t>& perm);  ///< the value itself if nothing moves
   GraphView& graph_view() const;
 

@@ -7,19 +7,9 @@
 namespace tenon::onnx {
 namespace {
 
-std::vector<int64_t> to_vector(const Dims& dims) { return {dims.begin(), dims.end()}; }
-
 /// The value with an axis of 1 before the last.
-TnValueId as_image(OnnxNode& node, TnValueId value) {
-  std::vector<int64_t> dims = to_vector(node.dims_of(value));
-  dims.insert(dims.end() - 1, 1);
-  return node.reshape(value, dims);
-}
-TnValueId from_image(OnnxNode& node, TnValueId value) {
-  std::vector<int64_t> dims = to_vector(node.dims_of(value));
-  dims.erase(dims.end() - 2);
-  return node.reshape(value, dims);
-}
+TnValueId as_image(OnnxNode& node, TnValueId value) { return node.keep_axes(value, {0, 1, -1, 2}); }
+TnValueId from_image(OnnxNode& node, TnValueId value) { return node.keep_axes(value, {0, 1, 3}); }
 Window as_image(Window window) {
   for (auto* list : {&window.kernel, &window.strides, &window.dilations}) list->insert(list->begin(), 1);
   for (auto* list : {&window.begin, &window.end}) list->insert(list->begin(), 0);

@@ -55,6 +55,7 @@ void softmax_1(OnnxNode& node) {
     return node.output(0, node.add(op_of(node.type()), node.attrs().i64("axis", axis), {node.input(0)}));
   }
   const auto reshape = [&](TnValueId value, const std::vector<int64_t>& shape) {
+    if (dims.elements() != 0) return node.reshape(value, shape);
     return node.add("tenon.reshape/1", node.attrs().i64s("shape", shape).i64("allow_zero", 1), {value});
   };
   const TnValueId rows = reshape(node.input(0), {dims.product(0, axis), dims.product(axis, dims.rank)});

@@ -16,11 +16,11 @@ std::optional<Integers> integers(const OnnxNode& node, const char* attr, int n, 
   return node.i64s(attr);
 }
 
-/// A reshape to exactly these dims; the value itself if it has them.
+/// A reshape to these dims, of which the first may vary at run time if it stays.
 TnValueId to_dims(OnnxNode& node, TnValueId value, const Dims& dims) {
-  if (node.dims_of(value) == dims) return value;
-  return node.add("tenon.reshape/1",
-                  node.attrs().i64s("shape", Integers(dims.begin(), dims.end())).i64("allow_zero", 1), {value});
+  const Integers shape(dims.begin(), dims.end());
+  if (dims.elements() != 0) return node.reshape(value, shape);
+  return node.add("tenon.reshape/1", node.attrs().i64s("shape", shape).i64("allow_zero", 1), {value});
 }
 
 /// `axes` of a tensor of `rank` as flags; Invalid for one that is out of range or there twice.
@@ -79,11 +79,17 @@ void shape(OnnxNode& node) {
 void size(OnnxNode& node) { node.output(0, node.add("tenon.size/1", {node.input(0)})); }
 
 void reshape(OnnxNode& node) {
-  node.output(
-      0, node.add(
-             "tenon.reshape/1",
-             node.attrs().i64s("shape", node.required_i64s(1)).i64("allow_zero", node.flag("allowzero", false) ? 1 : 0),
-             {node.input(0)}));
+  NewAttrs attrs = node.attrs();
+  attrs.i64("allow_zero", node.flag("allowzero", false) ? 1 : 0);
+  const Integers shape = node.required_i64s(1);
+  if (node.is_computed(1)) return node.output(0, node.add("tenon.reshape/1", attrs, {node.input(0), node.input(1)}));
+  node.output(0, node.add("tenon.reshape/1", attrs.i64s("shape", shape), {node.input(0)}));
+}
+
+/// The product of the dims from `begin` to `end` as a list of one number.
+TnValueId dims_product(OnnxNode& node, int64_t begin, int64_t end) {
+  const TnValueId dims = node.add("tenon.shape/1", node.attrs().i64("start", begin).i64("end", end), {node.input(0)});
+  return node.add("tenon.reduce_prod/1", node.attrs().i64("keepdims", 1), {dims, node.constant(Integers{0})});
 }
 
 void flatten(OnnxNode& node) {
@@ -92,23 +98,35 @@ void flatten(OnnxNode& node) {
   if (axis < -dims.rank || axis > dims.rank) {
     throw Invalid(text("attribute axis: expected ", -dims.rank, " to ", dims.rank, ", found ", axis));
   }
-  const int at = static_cast<int>(axis < 0 ? axis + dims.rank : axis);
-  node.output(0, to_dims(node, node.input(0), Dims{dims.product(0, at), dims.product(at, dims.rank)}));
+  const int at = static_cast<int>(axis < 0 ? axis + dims.rank : axis), last = dims.rank - 1;
+  if (at == 1 && dims.rank == 2) return node.output(0, node.input(0));
+  const auto reshaped = [&](const Integers& shape, const Integers& copies) {
+    node.output(0,
+                node.add("tenon.reshape/1", node.attrs().i64s("shape", shape).i64s("copies", copies), {node.input(0)}));
+  };
+  if (at == 0) return reshaped({1, -1}, {-1, -1});
+  if (at == dims.rank) return reshaped({-1, 1}, {-1, -1});
+  // Where a dim is copied, the rest can only be worked out if it is not 0.
+  if (at == 1 && dims[0] != 0) return reshaped({0, -1}, {0, -1});
+  if (at == last && dims[last] != 0) return reshaped({-1, 0}, {-1, last});
+  const TnValueId shape = node.add("tenon.concat/1", node.attrs().i64("axis", 0),
+                                   {dims_product(node, 0, at), dims_product(node, at, dims.rank)});
+  node.output(0, node.add("tenon.reshape/1", node.attrs().i64("allow_zero", 1), {node.input(0), shape}));
 }
 
 void squeeze(OnnxNode& node) {
   const Dims dims = node.dims(0);
   const std::optional<Integers> axes = integers(node, "axes", 1, 13);
   const std::vector<bool> flags = axis_flags(axes ? *axes : Integers(), dims.rank);
-  Dims left;
+  Integers left;
   for (int axis = 0; axis < dims.rank; ++axis) {
     const bool drop = axes ? flags[static_cast<size_t>(axis)] : dims[axis] == 1;
     if (drop && dims[axis] != 1) {
       throw Invalid(text("attribute 'axes': expected axes of size 1, found ", axis, " of ", to_text(dims)));
     }
-    if (!drop) left.push_back(dims[axis]);
+    if (!drop) left.push_back(axis);
   }
-  node.output(0, to_dims(node, node.input(0), left));
+  node.output(0, node.keep_axes(node.input(0), left));
 }
 
 void unsqueeze(OnnxNode& node) {
@@ -117,10 +135,10 @@ void unsqueeze(OnnxNode& node) {
   if (!axes) throw Invalid("the axes are required but absent");
   if (axes->size() > TN_MAX_RANK) throw Invalid(text("attribute 'axes': found ", axes->size(), " axes"));
   const std::vector<bool> flags = axis_flags(*axes, dims.rank + static_cast<int>(axes->size()));
-  Dims all;
-  int from = 0;
-  for (const bool added : flags) all.push_back(added ? 1 : dims[from++]);
-  node.output(0, to_dims(node, node.input(0), all));
+  Integers all;
+  int64_t from = 0;
+  for (const bool added : flags) all.push_back(added ? -1 : from++);
+  node.output(0, node.keep_axes(node.input(0), all));
 }
 
 // --- movement ---
@@ -142,6 +160,11 @@ void slice(OnnxNode& node) {
   const std::optional<Integers> steps = in_attrs ? std::nullopt : node.known_i64s(4);
   if (!starts || !ends) throw Invalid("starts and ends are required but absent");
   NewAttrs attrs = node.attrs();
+  if (!in_attrs && (node.is_computed(1) || node.is_computed(2) || node.is_computed(3) || node.is_computed(4))) {
+    return node.output(
+        0, node.add("tenon.slice/1", attrs,
+                    {node.input(0), node.input(1), node.input(2), node.optional_input(3), node.optional_input(4)}));
+  }
   attrs.i64s("starts", *starts).i64s("ends", *ends);
   if (axes) attrs.i64s("axes", *axes);
   if (steps) attrs.i64s("steps", *steps);
@@ -220,11 +243,11 @@ void pad(OnnxNode& node) {
   TnValueId value = in_attrs ? node.scalar(node.dtype(0), node.f64("value", 0.0)) : node.optional_input(2);
   const TnValueId axes = in_attrs ? TN_NO_ID : node.optional_input(3);
   if (std::all_of(pads->begin(), pads->end(), [](int64_t pad) { return pad == 0; }) && axes == TN_NO_ID &&
-      pads->size() == 2 * static_cast<size_t>(node.rank(0))) {
+      (in_attrs || !node.is_computed(1)) && pads->size() == 2 * static_cast<size_t>(node.rank(0))) {
     return node.output(0, node.input(0));
   }
   node.output(0, node.add("tenon.pad/1", node.attrs().str("mode", node.str("mode", "constant")),
-                          {node.input(0), node.constant(*pads), value, axes}));
+                          {node.input(0), in_attrs ? node.constant(*pads) : node.input(1), value, axes}));
 }
 
 /// A crop where an axis is too long and zeros where it is too short, half of them on each side.

@@ -45,6 +45,8 @@ inline TnDims dims(const std::vector<std::int64_t>& extents) {
   return result;
 }
 
+inline std::vector<std::int64_t> list(const TnDims& dims) { return {dims.d, dims.d + dims.rank}; }
+
 }  // namespace detail
 
 /// Where messages go. `log` may be called from any thread; it outlives everything made from the library.

@@ -66,6 +66,12 @@ class Network {
     const TnDims raw = detail::dims(dims);
     return detail::check(tn_network_set_input_dims(get(), name.c_str(), &raw));
   }
+  /// Lets an input have any dims from min to max at run time; kernels are tuned for opt.
+  Status set_profile(const std::string& name, const std::vector<std::int64_t>& min,
+                     const std::vector<std::int64_t>& opt, const std::vector<std::int64_t>& max) {
+    const TnDims raw[] = {detail::dims(min), detail::dims(opt), detail::dims(max)};
+    return detail::check(tn_network_set_profile(get(), name.c_str(), &raw[0], &raw[1], &raw[2]));
+  }
   Status rename(TensorId tensor, const std::string& name) {
     return detail::check(tn_network_rename(get(), tensor, name.c_str()));
   }

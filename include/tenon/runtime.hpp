@@ -16,6 +16,8 @@ struct TensorInfo {
   std::string name;
   std::int32_t dtype = TN_DTYPE_NONE;
   std::vector<std::int64_t> dims;
+  std::vector<std::int64_t> min;  ///< the dims that a context may give it (its profile), or the same as `dims`
+  std::vector<std::int64_t> max;
 };
 
 /// What layers an engine has and what they run.
@@ -71,8 +73,12 @@ class Engine {
       const char* name = "";
       TnDims dims{};
       if (describe(get(), i, &name, &result[i].dtype, &dims) != TN_OK) continue;
+      TnDims min = dims, max = dims;
+      (void)tn_engine_describe_profile(get(), name, &min, &max);
       result[i].name = name;
-      result[i].dims.assign(dims.d, dims.d + dims.rank);
+      result[i].dims = detail::list(dims);
+      result[i].min = detail::list(min);
+      result[i].max = detail::list(max);
     }
     return result;
   }
@@ -119,6 +125,17 @@ class ExecutionContext {
     TnContext* handle = nullptr;
     TENON_RETURN_IF_ERROR(detail::check(tn_context_create(engine.get(), own_scratch ? 1 : 0, &handle)));
     return ExecutionContext(engine, handle);
+  }
+  /// Other dims for an input, inside its profile; see tn_context_set_input_dims.
+  Status set_input_dims(const std::string& name, const std::vector<std::int64_t>& dims) {
+    const TnDims raw = detail::dims(dims);
+    return detail::check(tn_context_set_input_dims(get(), name.c_str(), &raw));
+  }
+  /// The dims of an input or output for the present dims of the inputs.
+  Result<std::vector<std::int64_t>> dims(const std::string& name) {
+    TnDims raw{};
+    TENON_RETURN_IF_ERROR(detail::check(tn_context_describe_dims(get(), name.c_str(), &raw)));
+    return detail::list(raw);
   }
   /// The caller's memory; strides in elements, or nullptr for packed row-major.
   Status set_tensor(const std::string& name, void* data, const std::int64_t* strides = nullptr) {

@@ -27,5 +27,5 @@ TENON_PLUGIN("tenon.reshape.cuda", "1", "Apache-2.0",
              tenon::plugins::cuda_kernel<tenon::plugins::ReshapeCuda>("tenon.reshape/1", "tenon.reshape.copy.cuda")
                  .more_combos([](const tenon::Site& site, tenon::Combos& combos) {
                    const tenon::Port port = tenon::row(site.dtype(0));
-                   combos.add(tenon::ComboSpec({port}, {port}).may_alias(0, 0));
+                   combos.add(tenon::ComboSpec({port, tenon::any_constant()}, {port}).may_alias(0, 0));
                  }))

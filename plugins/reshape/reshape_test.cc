@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <numeric>
 
 #include "plugins/common/testing/op_tester.h"
 
@@ -30,6 +31,37 @@ TEST_F(ReshapeTest, ZeroAndMinusOne) {
       .input({0, 3, 4}, std::vector<float>{})
       .expect({3, 4, 0}, {})
       .expect_kernels({"tenon.reshape.copy"});
+}
+
+TEST_F(ReshapeTest, ShapeAsInput) {
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  OpTester(host_, "tenon.reshape/1")
+      .input({2, 3}, x)
+      .input<int64_t>({3}, {0, 1, -1})
+      .constant()
+      .expect({2, 1, 3}, {1, 2, 3, 4, 5, 6})
+      .expect_kernels({"tenon.reshape.copy"});
+  reshape(host_, {6}).input({2, 3}, x).input<int64_t>({1}, {6}).constant().expect_invalid({"both"});
+  OpTester(host_, "tenon.reshape/1").input({2, 3}, x).expect_invalid({"shape"});
+}
+
+// As a flatten, a squeeze or an unsqueeze that holds for any batch.
+TEST_F(ReshapeTest, CopiesOfOtherAxes) {
+  std::vector<float> x(30);
+  std::iota(x.begin(), x.end(), 0.0f);
+  const std::vector<double> same(x.begin(), x.end());
+  const auto copies = [&](std::vector<int64_t> shape, std::vector<int64_t> from) {
+    OpTester tester = reshape(host_, std::move(shape));
+    tester.attr("copies", std::move(from)).input({2, 3, 1, 5}, x);
+    return tester;
+  };
+  copies({0, 1, 0, 0}, {0, -1, 1, 3}).expect({2, 1, 3, 5}, same);
+  copies({0, 0, 0}, {0, 1, 3}).expect({2, 3, 5}, same);
+  copies({-1, 0}, {-1, 3}).expect({6, 5}, same);
+  copies({0, 0, 0}, {0, 1, 2}).expect_invalid({"30", "6"});
+  copies({0, 0, 0}, {0, 1, 4}).expect_invalid({"axis 4", "[2,3,1,5]"});
+  copies({0, 0, 0}, {0, 1, -2}).expect_invalid({"axis -2"});
+  copies({0, 0, 0}, {0, 1}).expect_invalid({"copies", "expected 3", "found 2"});
 }
 
 TEST_F(ReshapeTest, DtypesAndRanks) {

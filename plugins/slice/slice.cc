@@ -10,12 +10,12 @@ namespace {
 
 void slice_infer(const Infer& question) {
   const Tensor x = question.input(0);
-  question.output(0, x.dtype(), SliceGeometry(question.attrs(), x.dims()).output);
+  question.output(0, x.dtype(), SliceGeometry(question).output);
 }
 
 void slice_reference(const Reference& call) {
   const Dims input = call.input(0).dims();
-  const SliceGeometry g(call.attrs(), input);
+  const SliceGeometry g(call);
   int64_t strides[TN_MAX_RANK];
   row_strides(input, strides);
   copy_reference(call, 0, [&](const int64_t* index, int64_t) {
@@ -31,7 +31,7 @@ class SliceKernel final : public IPlugin {
   void configure(const Config& config) override {
     const Site site = config.site();
     format_ = config.combo().input(0).format;
-    geometry_.emplace(site.attrs(), site.dims(0));
+    geometry_.emplace(site);
     bytes_ = move_bytes(site.dtype(0));
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
@@ -48,14 +48,14 @@ class SliceKernel final : public IPlugin {
 };
 
 void slice_combos(const Site& site, Combos& combos) {
-  const SliceGeometry g(site.attrs(), site.dims(0));
+  const SliceGeometry g(site);
   move_bytes(site.dtype(0));
   for (const auto make : image_ports()) {
     const Port port = make(site.dtype(0));
     if (!is_row(port.format) && (site.dims(0).rank != 4 || site.dtype(0) != TN_F32)) continue;
     const int block = channel_block(port.format);
     const bool whole = block == 0 || (g.steps[1] == 1 && g.starts[1] % block == 0 && g.output[1] % block == 0);
-    if (whole) combos.add(ComboSpec({port}, {port}));
+    if (whole) combos.add(ComboSpec({port, any_constant()}, {port}));
   }
 }
 
@@ -66,13 +66,23 @@ TENON_PLUGIN(
     "tenon.slice", "1", "Apache-2.0",
     tenon::op("tenon.slice/1")
         .doc("A strided box. Positions below 0 count from the end, positions beyond it are clamped (ONNX Slice-13)")
-        .attr_i64s("starts", "first position on each of the axes")
-        .required()
+        .attr_i64s("starts", "first position on each of the axes, unless it is an input; so are the others")
         .attr_i64s("ends", "position after the last")
-        .required()
         .attr_i64s("axes", "which axes are cut; default: the first ones")
         .attr_i64s("steps", "step on each axis, not 0; default: 1")
         .input("x", "any dtype of 1, 2, 4 or 8 bytes")
+        .input("starts", "i64 or i32, as the attribute")
+        .optional()
+        .host_value()
+        .input("ends", "i64 or i32, as the attribute")
+        .optional()
+        .host_value()
+        .input("axes", "i64 or i32, as the attribute")
+        .optional()
+        .host_value()
+        .input("steps", "i64 or i32, as the attribute")
+        .optional()
+        .host_value()
         .output("y")
         .infer(tenon::plugins::slice_infer)
         .reference(tenon::plugins::slice_reference)

@@ -3,13 +3,47 @@
 #define TENON_PLUGINS_SLICE_SLICE_H_
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include <tenon/sdk/site.hpp>
 
+#include "plugins/common/integers.h"
 #include "plugins/common/move.h"
 
 namespace tenon::plugins {
+
+// Positions and steps on axes as a node has them: as attributes or, for those that are computed, as inputs 1 to 4.
+struct SliceArguments {
+  std::vector<int64_t> starts, ends, axes, steps;
+
+  // `input(n, name)`: the contents of an input; nothing if it is absent.
+  template <class Input>
+  SliceArguments(const Attrs& attrs, Input&& input) {
+    const auto read = [&](const char* name, int n, bool required, int64_t first, int64_t next) {
+      std::optional<std::vector<int64_t>> values = input(n, name);
+      if (values && attrs.has_i64s(name))
+        throw Invalid(text("expected ", name, " once, found an input and an attribute"));
+      if (values) return *values;
+      if (required || attrs.has_i64s(name)) {
+        const List<int64_t> attribute = attrs.i64s(name);
+        return std::vector<int64_t>(attribute.begin(), attribute.end());
+      }
+      std::vector<int64_t> usual(starts.size());
+      for (size_t i = 0; i < usual.size(); ++i) usual[i] = first + next * static_cast<int64_t>(i);
+      return usual;
+    };
+    starts = read("starts", 1, true, 0, 0);
+    ends = read("ends", 2, true, 0, 0);
+    axes = read("axes", 3, false, 0, 1);
+    steps = read("steps", 4, false, 1, 0);
+    const size_t count = starts.size();
+    if (ends.size() != count || axes.size() != count || steps.size() != count) {
+      throw Invalid(text("starts, ends, axes and steps: expected equal lengths, found ", count, ", ", ends.size(), ", ",
+                         axes.size(), " and ", steps.size()));
+    }
+  }
+};
 
 // Where each axis of the output begins and how far it steps in the input.
 struct SliceGeometry {
@@ -17,33 +51,46 @@ struct SliceGeometry {
   int64_t starts[TN_MAX_RANK] = {};
   int64_t steps[TN_MAX_RANK] = {};
 
-  SliceGeometry(const Attrs& attrs, const Dims& input) : output(input) {
+  SliceGeometry(const SliceArguments& arguments, const Dims& input) : output(input) {
     std::fill(steps, steps + TN_MAX_RANK, 1);
-    const List<int64_t> begin = attrs.i64s("starts"), end = attrs.i64s("ends");
-    const int count = begin.size();
-    std::vector<int64_t> axes(static_cast<size_t>(count)), strides(static_cast<size_t>(count), 1);
-    for (int i = 0; i < count; ++i) axes[static_cast<size_t>(i)] = i;
-    if (attrs.has_i64s("axes")) axes.assign(attrs.i64s("axes").begin(), attrs.i64s("axes").end());
-    if (attrs.has_i64s("steps")) strides.assign(attrs.i64s("steps").begin(), attrs.i64s("steps").end());
-    if (end.size() != count || axes.size() != begin_size(count) || strides.size() != begin_size(count)) {
-      throw Invalid(text("attributes 'starts', 'ends', 'axes' and 'steps': expected equal lengths, found ", count, ", ",
-                         end.size(), ", ", axes.size(), " and ", strides.size()));
-    }
     bool seen[TN_MAX_RANK] = {};
-    for (int i = 0; i < count; ++i) {
-      const int axis = normalize_axis(axes[static_cast<size_t>(i)], input.rank, "axes");
-      if (seen[axis]) throw Invalid(text("attribute 'axes': axis ", axis, " is named twice"));
+    for (size_t i = 0; i < arguments.starts.size(); ++i) {
+      const int axis = normalize_axis(arguments.axes[i], input.rank, "axes");
+      if (seen[axis]) throw Invalid(text("axes: axis ", axis, " is named twice"));
       seen[axis] = true;
-      cut(axis, begin[i], end[i], strides[static_cast<size_t>(i)], input[axis]);
+      cut(axis, arguments.starts[i], arguments.ends[i], arguments.steps[i], input[axis]);
     }
   }
+  explicit SliceGeometry(const Infer& question)
+      : SliceGeometry(SliceArguments(question.attrs(),
+                                     [&](int n, const char* name) -> std::optional<std::vector<int64_t>> {
+                                       if (!question.has_input(n)) return std::nullopt;
+                                       return shape_integers(question, n, name);
+                                     }),
+                      question.input(0).dims()) {}
+  explicit SliceGeometry(const Reference& call)
+      : SliceGeometry(SliceArguments(call.attrs(),
+                                     [&](int n, const char*) -> std::optional<std::vector<int64_t>> {
+                                       if (!call.has_input(n)) return std::nullopt;
+                                       return integers(call.input(n));
+                                     }),
+                      call.input(0).dims()) {}
+  // Of a node whose positions are known.
+  explicit SliceGeometry(const Site& site)
+      : SliceGeometry(SliceArguments(site.attrs(),
+                                     [&](int n, const char* name) -> std::optional<std::vector<int64_t>> {
+                                       if (!site.has_input(n)) return std::nullopt;
+                                       if (!site.is_constant(n) && site.dims(n).elements() > 0) {
+                                         throw Declined(text("the ", name, " are computed at run time"));
+                                       }
+                                       return integers(site.constant(n));
+                                     }),
+                      site.dims(0)) {}
 
  private:
-  static size_t begin_size(int count) { return static_cast<size_t>(count); }
-
   // Negative positions count from the end; then both are clamped to what the direction can reach.
   void cut(int axis, int64_t begin, int64_t end, int64_t step, int64_t size) {
-    if (step == 0) throw Invalid("attribute 'steps': expected anything but 0, found 0");
+    if (step == 0) throw Invalid("steps: expected anything but 0, found 0");
     const auto from_end = [&](int64_t at) { return at < 0 ? (at < -size ? int64_t{-1} - size : at) + size : at; };
     const int64_t least = step > 0 ? 0 : -1;
     const int64_t most = step > 0 ? size : size - 1;

@@ -14,7 +14,7 @@ class SliceCuda final : public IPlugin {
   void configure(const Config& config) override {
     const Site site = config.site();
     format_ = config.combo().input(0).format;
-    geometry_.emplace(site.attrs(), site.dims(0));
+    geometry_.emplace(site);
     bytes_ = move_bytes(site.dtype(0));
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
@@ -36,5 +36,9 @@ class SliceCuda final : public IPlugin {
 TENON_PLUGIN("tenon.slice.cuda", "1", "Apache-2.0",
              tenon::plugins::cuda_kernel<tenon::plugins::SliceCuda>("tenon.slice/1", "tenon.slice.copy.cuda")
                  .more_combos([](const tenon::Site& site, tenon::Combos& combos) {
-                   tenon::plugins::add_cuda_move_combos(site, combos, 1);
+                   for (const auto make : tenon::plugins::cuda_image_ports()) {
+                     const tenon::Port port = make(site.dtype(0));
+                     if (!tenon::is_row(port.format) && site.dims(0).rank != 4) continue;
+                     combos.add(tenon::ComboSpec({port, tenon::any_constant()}, {port}));
+                   }
                  }))

@@ -54,6 +54,34 @@ TEST_F(SliceTest, ExtremeSteps) {
       .expect_kernels({"tenon.slice.copy"});
 }
 
+// Computed positions are inputs; axes and steps may be left out.
+TEST_F(SliceTest, PositionsAsInputs) {
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  const auto numbers = [](OpTester& tester, std::vector<int64_t> values) {
+    tester.input<int64_t>({static_cast<int64_t>(values.size())}, values).constant();
+  };
+  OpTester all(host_, "tenon.slice/1");
+  all.input({2, 3}, x);
+  for (const std::vector<int64_t>& values : {std::vector<int64_t>{2}, {-4}, {1}, {-2}}) numbers(all, values);
+  all.expect({2, 2}, {3, 1, 6, 4}).expect_kernels({"tenon.slice.copy"});
+  OpTester two(host_, "tenon.slice/1");
+  two.input({2, 3}, x);
+  numbers(two, {1, 0});
+  numbers(two, {2, 2});
+  two.expect({1, 2}, {4, 5}).expect_kernels({"tenon.slice.copy"});
+  OpTester lengths(host_, "tenon.slice/1");
+  lengths.input({2, 3}, x);
+  numbers(lengths, {1});
+  numbers(lengths, {2, 2});
+  lengths.expect_invalid({"equal lengths", "1, 2, 1 and 1"});
+  OpTester twice(host_, "tenon.slice/1");
+  twice.attr("starts", std::vector<int64_t>{0}).input({2, 3}, x);
+  numbers(twice, {1});
+  numbers(twice, {2});
+  twice.expect_invalid({"starts", "an input and an attribute"});
+  OpTester(host_, "tenon.slice/1").input({2, 3}, x).expect_invalid({"starts"});
+}
+
 TEST_F(SliceTest, SeveralAxes) {
   slice(host_, {0, -2}, {2, 3}, {0, -1}, {1, 1})
       .input({2, 3}, {1, 2, 3, 4, 5, 6})

@@ -28,12 +28,16 @@ struct Lane {
   std::vector<std::shared_ptr<void>> memory;
   ExecutionContext context;
 
-  Lane(const Engine& engine, bool use_graph) : context(check(ExecutionContext::create(engine))) {
+  /// `shapes`: dims of inputs, where they are not those of the engine.
+  Lane(const Engine& engine, bool use_graph, const std::map<std::string, std::vector<std::int64_t>>& shapes)
+      : context(check(ExecutionContext::create(engine))) {
     check(context.use_graph(use_graph));
+    for (const auto& [name, dims] : shapes) check(context.set_input_dims(name, dims));
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     const auto bind = [&](const std::vector<TensorInfo>& tensors, bool fill) {
-      for (const TensorInfo& info : tensors) {
+      for (TensorInfo info : tensors) {
+        info.dims = check(context.dims(info.name));
         std::vector<float> values(bytes_of(info) / sizeof(float));
         if (fill && info.dtype == TN_F32) std::generate(values.begin(), values.end(), [&] { return normal(random); });
         memory.push_back(check(engine.allocate(bytes_of(info))));
@@ -89,7 +93,8 @@ struct Bench {
     const Library library = open_library(model.plugins, model.verbose);
     const Engine engine = open_engine(library, model);
     std::vector<std::unique_ptr<Lane>> lanes;
-    for (int i = 0; i < streams; ++i) lanes.push_back(std::make_unique<Lane>(engine, !no_graph));
+    for (int i = 0; i < streams; ++i)
+      lanes.push_back(std::make_unique<Lane>(engine, !no_graph, fixed_shapes(model.shapes)));
     std::vector<std::vector<double>> times(lanes.size());
     std::vector<std::string> failures(lanes.size());
     const Clock::time_point begin = Clock::now();
@@ -115,7 +120,9 @@ struct Bench {
       return all[static_cast<std::size_t>(q * static_cast<double>(all.size() - 1))];
     };
     const std::vector<TensorInfo> inputs = engine.inputs();
-    const std::int64_t batch = inputs.empty() || inputs[0].dims.empty() ? 1 : inputs[0].dims[0];
+    const std::vector<std::int64_t> dims =
+        inputs.empty() ? std::vector<std::int64_t>() : check(lanes[0]->context.dims(inputs[0].name));
+    const std::int64_t batch = dims.empty() ? 1 : dims[0];
     const double throughput = static_cast<double>(all.size()) * static_cast<double>(batch) / wall_s;
     json report = {{"latency_ms",
                     {{"min", all.front()}, {"median", quantile(0.5)}, {"p90", quantile(0.9)}, {"p99", quantile(0.99)}}},

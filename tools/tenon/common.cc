@@ -50,12 +50,12 @@ void apply_shapes(const std::vector<std::string>& shapes, pipeline::BuildRequest
     const std::size_t equals = option.find('=');
     if (equals == std::string::npos) throw UsageError("--shape " + option + ": expected NAME=1x3x224x224");
     const std::vector<std::string> parts = split(option.substr(equals + 1), ',');
-    if (parts.size() != 1 && !(parts.size() == 3 && parts[0] == parts[1] && parts[1] == parts[2])) {
-      throw UsageError("--shape " + option +
-                       ": shapes that vary (min,opt,max) need dynamic dims, which this version does not "
-                       "build; give one shape");
+    if (parts.size() != 1 && parts.size() != 3) {
+      throw UsageError("--shape " + option + ": expected one shape, or three: MIN,OPT,MAX");
     }
-    request->shapes[option.substr(0, equals)] = parse_shape(option, parts[0]);
+    const std::string name = option.substr(0, equals);
+    request->shapes[name] = parse_shape(option, parts[parts.size() / 2]);
+    if (parts.size() == 3) request->profiles[name] = {parse_shape(option, parts[0]), parse_shape(option, parts[2])};
   }
 }
 
@@ -93,7 +93,9 @@ void ModelOptions::add_to(CLI::App* command, const std::string& target_help) {
   command->add_option("--weights", weights, "file with the weights, where the model's own file has none");
   command->add_option("--importer", importer, "name of the importer (default: the one that recognises the file)");
   command->add_option("--import-option", import_options, "KEY=VALUE for the importer, repeatable");
-  command->add_option("--shape", shapes, "NAME=1x3x224x224: dims of an input, repeatable");
+  command->add_option(
+      "--shape", shapes,
+      "NAME=1x3x224x224: dims of an input, repeatable; NAME=MIN,OPT,MAX: they vary at run time, tuned for OPT");
   command->add_option("--batch", batch, "first dim of every input")->check(CLI::PositiveNumber);
   command->add_option("--precision", precision, "fp32 or tf32 (default fp32)");
   command->add_option("--workspace", workspace, "limit of scratch memory of one layer, such as 256MiB");
@@ -188,6 +190,13 @@ pipeline::BuildRequest make_request(const Library& library, const ModelOptions& 
     throw UsageError("--frozen-cache needs --timing-cache: there is nothing to take choices from");
   }
   return request;
+}
+
+std::map<std::string, std::vector<std::int64_t>> fixed_shapes(const std::vector<std::string>& shapes) {
+  pipeline::BuildRequest request;
+  apply_shapes(shapes, &request);
+  for (const auto& [name, range] : request.profiles) request.shapes.erase(name);
+  return request.shapes;
 }
 
 std::function<bool(const BuildProgress&)> progress_printer() {

@@ -60,6 +60,9 @@ TargetKind kind_of(const std::string& path);
 /// What to build for a model or pipeline; options of the command line win over those of the file.
 pipeline::BuildRequest make_request(const Library& library, const ModelOptions& options);
 
+/// The --shape options that name one shape: dims that a context of a finished engine is to run with.
+std::map<std::string, std::vector<std::int64_t>> fixed_shapes(const std::vector<std::string>& shapes);
+
 /// Progress for builds: one line on stderr that is rewritten on a terminal.
 std::function<bool(const BuildProgress&)> progress_printer();
 

@@ -100,6 +100,10 @@ TENON_API TnStatus tn_network_mark_output(TnNetwork* network, TnTensorId tensor)
 TENON_API TnStatus tn_network_mark_output_by_name(TnNetwork* network, const char* name);
 /* Gives an input other dims and infers everything again; used for batch and --shape. */
 TENON_API TnStatus tn_network_set_input_dims(TnNetwork* network, const char* name, const TnDims* dims);
+/* Lets the dims of an input vary at run time: its dims become opt, for which kernels are tuned, and a context may give
+ * it any others from min to max (an optimisation profile). Set all inputs to their optimum before the first profile. */
+TENON_API TnStatus tn_network_set_profile(TnNetwork* network, const char* name, const TnDims* min, const TnDims* opt,
+                                          const TnDims* max);
 TENON_API TnStatus tn_network_rename(TnNetwork* network, TnTensorId tensor, const char* name);
 TENON_API TnStatus tn_network_describe_tensor(const TnNetwork* network, TnTensorId tensor, const char** name,
                                               int32_t* dtype, TnDims* dims);
@@ -194,6 +198,8 @@ TENON_API TnStatus tn_engine_describe_input(const TnEngine* engine, uint32_t ind
                                             TnDims* dims);
 TENON_API TnStatus tn_engine_describe_output(const TnEngine* engine, uint32_t index, const char** name, int32_t* dtype,
                                              TnDims* dims);
+/* The least and the largest dims that an input or output may have; both are its dims if they do not vary. */
+TENON_API TnStatus tn_engine_describe_profile(const TnEngine* engine, const char* name, TnDims* min, TnDims* max);
 TENON_API TnStatus tn_engine_get_metadata(const TnEngine* engine, const char* key, const char** text);
 TENON_API uint64_t tn_engine_scratch_bytes(const TnEngine* engine);
 TENON_API const char* tn_engine_device(const TnEngine* engine); /* "cpu (AMD EPYC, 2 threads)" */
@@ -212,6 +218,12 @@ TENON_API TnStatus tn_engine_inspect(const TnEngine* engine, int32_t layer, cons
 
 TENON_API TnStatus tn_context_create(TnEngine* engine, int32_t own_scratch, TnContext** out);
 TENON_API void tn_context_release(TnContext* context);
+/* Other dims for an input, inside its profile: set those of all inputs first, then the memory of those inputs and
+ * outputs whose dims have changed. The first call after it that needs shapes configures the kernels for these dims; the
+ * engine keeps what was made for the last few. */
+TENON_API TnStatus tn_context_set_input_dims(TnContext* context, const char* name, const TnDims* dims);
+/* The dims of an input or output for the present dims of the inputs. */
+TENON_API TnStatus tn_context_describe_dims(TnContext* context, const char* name, TnDims* dims);
 /* The caller's memory for an input or output; strides in elements, or NULL for packed row-major. */
 TENON_API TnStatus tn_context_set_tensor(TnContext* context, const char* name, void* data, const int64_t* strides);
 TENON_API TnStatus tn_context_set_scratch(TnContext* context, void* memory, uint64_t bytes);

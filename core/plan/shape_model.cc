@@ -1,0 +1,103 @@
+#include "core/plan/shape_model.h"
+
+#include <fmt/format.h>
+
+#include "core/graph/passes.h"
+#include "core/plan/placement.h"
+
+namespace tenon {
+
+Status ShapeModel::add_node(const Plan& plan, const std::string& name, const std::string& op_id, const Attrs& attrs,
+                            const std::vector<Expression>& epilogues, const std::vector<std::uint32_t>& inputs,
+                            const std::vector<std::uint32_t>& outputs, bool is_shape_node) {
+  std::vector<ValueId> input_values;
+  for (const std::uint32_t input : inputs) input_values.push_back(input == kNoTensor ? kNoId : values_[input]);
+  TENON_ASSIGN(const NodeId node, graph_.add_node(op_id, name, attrs, std::move(input_values),
+                                                  static_cast<std::uint32_t>(outputs.size())));
+  graph_.node(node).epilogues = epilogues;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const ValueId value = graph_.node(node).outputs[i];
+    values_[outputs[i]] = value;
+    if (!same_dims(graph_.value(value).dims, plan.tensors[outputs[i]].dims)) {
+      return {Code::kInvalid,
+              fmt::format("node '{}': output {} is {} in the engine, its op says {}; build the engine again", name, i,
+                          dims_text(plan.tensors[outputs[i]].dims), dims_text(graph_.value(value).dims))};
+    }
+  }
+  order_.push_back({node, is_shape_node});
+  return {};
+}
+
+Status check_dims(const PlanIo& input, const TnDims& dims) {
+  if (within(input.min, dims, input.max)) return {};
+  if (same_dims(input.min, input.max)) {
+    return {Code::kInvalid, fmt::format("input '{}': expected {}, found {}; give the input a profile when the engine "
+                                        "is built to let it vary",
+                                        input.name, dims_text(input.min), dims_text(dims))};
+  }
+  return {Code::kInvalid, fmt::format("input '{}': expected dims of the engine's profile, {} to {}, found {}; build "
+                                      "the engine with a profile that holds them",
+                                      input.name, dims_text(input.min), dims_text(input.max), dims_text(dims))};
+}
+
+Result<ShapeModel> ShapeModel::create(const Plan& plan, std::shared_ptr<const OpSource> ops) {
+  ShapeModel model{Graph(std::move(ops))};
+  model.values_.assign(plan.tensors.size(), kNoId);
+  std::vector<bool> computed(plan.tensors.size(), false);
+  for (const ShapeNode& node : plan.shape_nodes) {
+    for (const std::uint32_t output : node.outputs) computed[output] = true;
+  }
+  // Names are the graph's own affair here: those of a plan need not be unique.
+  for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+    const PlanTensor& tensor = plan.tensors[t];
+    if (tensor.storage == Storage::kInput) {
+      TENON_ASSIGN(model.values_[t],
+                   model.graph_.add_input(fmt::format("input {}", tensor.index), tensor.dtype, tensor.dims));
+    } else if (tensor.storage == Storage::kConstant && !computed[t]) {
+      TENON_ASSIGN(model.values_[t], model.graph_.add_constant("", plan.constants[tensor.index]));
+    }
+  }
+  auto shape_node = plan.shape_nodes.begin();
+  for (std::size_t n = 0; n <= plan.nodes.size(); ++n) {
+    for (; shape_node != plan.shape_nodes.end() && shape_node->position == n; ++shape_node) {
+      TENON_RETURN_IF_ERROR(model.add_node(plan, shape_node->name, shape_node->op_id, shape_node->attrs, {},
+                                           shape_node->inputs, shape_node->outputs, true));
+    }
+    if (n == plan.nodes.size()) break;
+    const PlanNode& node = plan.nodes[n];
+    TENON_RETURN_IF_ERROR(
+        model.add_node(plan, node.name, node.op_id, node.attrs, node.epilogues, node.inputs, node.outputs, false));
+  }
+  return model;
+}
+
+Result<Plan> ShapeModel::specialize(const Plan& plan, const std::vector<TnDims>& dims) const {
+  Graph graph = graph_;
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    TENON_RETURN_IF_ERROR(check_dims(plan.inputs[i], dims[i]));
+    graph.value(values_[plan.inputs[i].tensor]).dims = dims[i];
+  }
+  for (const Step& step : order_) {
+    TENON_RETURN_IF_ERROR(graph.infer(step.node, true));
+    if (step.is_shape_node) TENON_RETURN_IF_ERROR(graph.evaluate(step.node));
+  }
+
+  Plan result = plan;
+  for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+    if (values_[t] == kNoId) continue;
+    const Value& value = graph.value(values_[t]);
+    PlanTensor& tensor = result.tensors[t];
+    tensor.dims = value.dims;
+    if (tensor.storage == Storage::kConstant) result.constants[tensor.index] = value.constant;
+  }
+  for (PlanNode& node : result.nodes) {
+    node.state.clear();
+    node.persistent.clear();
+    node.stored_persistent.reset();
+    node.has_persistent = false;
+  }
+  TENON_RETURN_IF_ERROR(place_tensors(&result));
+  return result;
+}
+
+}  // namespace tenon
