@@ -33,6 +33,7 @@ EXAMPLES = {
 }
 PLUGINS = ["breaks_gpu.tnp.so"]  # of tests/plugins, that the tests load
 MODEL_FOLDERS = ["configs", "models"]
+SCRIPTS = ["tests/onnx/onnxruntime_outputs.py"]  # that the tests run
 LIMIT = 48 << 20  # bytes of the archive
 
 # Part of every Linux (the C library), or of the CUDA installation of the machine that runs the bundle.
@@ -130,6 +131,9 @@ def main():
     for folder in MODEL_FOLDERS:
         if (ROOT / folder).is_dir():
             shutil.copytree(ROOT / folder, bundle / folder)
+    for script in SCRIPTS:
+        (bundle / script).parent.mkdir(exist_ok=True)
+        shutil.copy2(ROOT / script, bundle / script)
 
     binaries = [file for file in bundle.rglob("*") if file.is_file() and file.open("rb").read(4) == b"\x7fELF"]
     libraries = {}

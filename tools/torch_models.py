@@ -7,7 +7,7 @@
                                [-- OPTIONS OF tenon]
 
 export writes OUT/NAME.bN/: model.onnx, one NAME.npy per input, and expected/NAME.npy per output as PyTorch computes it
-(float32, tf32 off). Beside the network's own output there are three tensors from inside it. Weights, batch-norm
+(float32, tf32 off). Beside the network's own output there are three tensors from inside it, unless --no-inner. Weights, batch-norm
 statistics and inputs come from fixed seeds; an output whose standard deviation is not above 0.01 is an error, since it
 would hide mistakes. check runs each with Tenon and prints the relative l2 distance of every output. With --dynamic there is
 one model for all batches, OUT/NAME.dynamic/model.onnx, beside OUT/NAME.bN/ with inputs and outputs; check builds one
@@ -230,11 +230,21 @@ def make_inputs(torch, shapes, batch):
 def export(args):
     import torch
 
+    class OwnOutput(torch.nn.Module):
+        def __init__(self, net):
+            super().__init__()
+            self.net = net
+
+        def forward(self, *inputs):
+            return self.net(*inputs)[:1]
+
+    names = OUTPUTS if args.inner else OUTPUTS[:1]
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     for name in args.models.split(","):
         torch.manual_seed(1)
         net, shapes = MODELS[name](torch)
         randomise(torch, net)
+        net = net if args.inner else OwnOutput(net)
         net.eval()
         for batch in map(int, args.batches.split(",")):
             folder = args.out / f"{name}.b{batch}"
@@ -247,18 +257,18 @@ def export(args):
                 if not model.exists() or not args.dynamic:
                     model.parent.mkdir(parents=True, exist_ok=True)
                     torch.onnx.export(
-                        net, tuple(inputs.values()), str(model), input_names=list(inputs), output_names=OUTPUTS,
-                        dynamic_axes={key: {0: "batch"} for key in [*inputs, *OUTPUTS]} if args.dynamic else None,
+                        net, tuple(inputs.values()), str(model), input_names=list(inputs), output_names=names,
+                        dynamic_axes={key: {0: "batch"} for key in [*inputs, *names]} if args.dynamic else None,
                         opset_version=OPSET, dynamo=False, do_constant_folding=True,
                     )
             for key, value in inputs.items():
                 np.save(folder / f"{key}.npy", value.numpy())
-            for key, value in zip(OUTPUTS, outputs):
+            for key, value in zip(names, outputs):
                 value = value.cpu().numpy()
                 if not value.std() > 0.01:
                     sys.exit(f"error: {name}: output {key} has a standard deviation of {value.std()}; expected above 0.01")
                 np.save(folder / "expected" / f"{key}.npy", value)
-            print(f"{folder}: {', '.join(f'{k} std {v.float().std():.3g}' for k, v in zip(OUTPUTS, outputs))}", flush=True)
+            print(f"{folder}: {', '.join(f'{k} std {v.float().std():.3g}' for k, v in zip(names, outputs))}", flush=True)
 
 
 def run(args, what, folder, options):
@@ -303,8 +313,12 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--batches", default="1,8")
+<<<<<<< HEAD
     parser.add_argument("--dynamic", action="store_true")
     parser.add_argument("--profile", default="1,4,32")
+=======
+    parser.add_argument("--no-inner", dest="inner", action="store_false", help="export: only the network's own output")
+>>>>>>> h-D
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tenon", default="build/release/bin/tenon")
     parser.add_argument("--tolerance", type=float, default=1e-4)

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <tenon/plugin/ext/ids.h>
-
 #include "core/builder/lowering.h"
 #include "core/builder/rerank.h"
 #include "core/builder/selection.h"
@@ -41,19 +39,6 @@ Status copy_passed_through(Graph* graph) {
   return {};
 }
 
-/// A producer may take an epilogue if any of its kernels can apply one; otherwise the pointwise op's own kernels do
-/// better.
-bool has_epilogue_kernel(const Graph& graph, NodeId node, void* context) {
-  const auto& options = *static_cast<const BuildOptions*>(context);
-  for (const KernelRef& ref : options.registry->find_kernels(graph.node(node).op_id(), options.device->info().kind)) {
-    if (ref.kernel->get_interface != nullptr &&
-        ref.kernel->get_interface(ref.kernel, TN_IFACE_KERNEL_EPILOGUE) != nullptr) {
-      return true;
-    }
-  }
-  return false;
-}
-
 Result<std::map<std::string, int>> rewrite(Graph* graph, const BuildOptions& options) {
   std::map<std::string, int> rules;
   TENON_ASSIGN(int folded, fold_constants(graph));
@@ -65,7 +50,11 @@ Result<std::map<std::string, int>> rewrite(Graph* graph, const BuildOptions& opt
   folded += folded_again;
   graph->remove_dead();
   if (options.disabled_rules.count("tenon.core.epilogue/1") == 0) {
-    const int absorbed = absorb_epilogues(graph, &has_epilogue_kernel, const_cast<BuildOptions*>(&options));
+    // Where no kernel applies the epilogue, the pointwise op's own kernels do better than the host.
+    const int absorbed = absorb_epilogues(
+        graph, [&](const Graph& of, NodeId producer, std::uint32_t output, const Expression& epilogue) {
+          return fuses_epilogue(of, producer, output, epilogue, options);
+        });
     if (absorbed > 0) rules["tenon.core.epilogue/1"] = absorbed;
   }
   if (folded > 0) rules["tenon.core.fold_constants/1"] = folded;

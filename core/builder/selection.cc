@@ -70,13 +70,18 @@ std::optional<std::vector<Tactic>> recorded_tactics(const std::vector<CacheMeasu
   return tactics;
 }
 
+EnumerateOptions enumerate_options_of(const BuildOptions& options) {
+  EnumerateOptions result;
+  result.workspace_limit = options.workspace_limit;
+  result.allow_nondeterministic = options.allow_nondeterministic;
+  result.disabled_sources = options.disabled_sources;
+  return result;
+}
+
 /// Asks the kernels; where a choice is recorded, not those whose answer is too: some take longer to list their tactics
 /// than the rest of the build does.
 void enumerate_site(const BuildOptions& options, const std::vector<LayerRule>& rules, TuneSite* tune) {
-  EnumerateOptions enumerate_options;
-  enumerate_options.workspace_limit = options.workspace_limit;
-  enumerate_options.allow_nondeterministic = options.allow_nondeterministic;
-  enumerate_options.disabled_sources = options.disabled_sources;
+  EnumerateOptions enumerate_options = enumerate_options_of(options);
   const std::optional<CacheChoice> choice = options.cache->choice(tune->key);
   const bool narrowed = std::any_of(rules.begin(), rules.end(), narrows);
   if (choice && (narrowed || !choice->partial) && (!options.retune || choice->pinned)) {
@@ -359,6 +364,15 @@ void Reformats::record_all() {
   for (auto& [key, entry] : known_) {
     if (entry) tuner_->record_choice(*entry->tune, entry->result, entry->chosen);
   }
+}
+
+bool fuses_epilogue(const Graph& graph, NodeId node, std::uint32_t output, const Expression& epilogue,
+                    const BuildOptions& options) {
+  SiteDesc desc = describe_site(graph, node, site_flags(options));
+  desc.epilogues.resize(desc.num_outputs);
+  desc.epilogues[output] = epilogue;
+  return epilogue_is_fused(*Site::create(std::move(desc), *options.device), *options.registry,
+                           enumerate_options_of(options));
 }
 
 Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, const TimingCache& cache,

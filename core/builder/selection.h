@@ -54,6 +54,10 @@ struct Selection {
   std::vector<std::pair<NodeId, std::size_t>> shape_nodes;
 };
 
+/// Whether a kernel takes a node with this epilogue at an output and applies the epilogue itself.
+bool fuses_epilogue(const Graph& graph, NodeId node, std::uint32_t output, const Expression& epilogue,
+                    const BuildOptions& options);
+
 /// Enumerates, times and chooses for a whole graph.
 Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, const TimingCache& cache,
                                     Tuner* tuner, Reformats* reformats);

@@ -113,7 +113,15 @@ bool absorbable(const Graph& graph, const Node& node, std::uint32_t variable) {
   return !is_pointwise(*graph.node(from.producer).op.op) && !graph.is_output(input) && graph.users(input).size() == 1;
 }
 
-void absorb(Graph* graph, NodeId id, std::uint32_t variable, const Expression& expression) {
+/// The epilogue of the producer with the node moved into it.
+Expression with_node(const Graph& graph, const Node& node, std::uint32_t variable, const Expression& expression) {
+  const Value& from = graph.value(node.inputs[variable]);
+  const std::vector<Expression>& before = graph.node(from.producer).epilogues;
+  Expression whole = from.producer_output < before.size() ? before[from.producer_output].then(expression) : expression;
+  return node.epilogues.empty() ? whole : whole.then(node.epilogues[0]);
+}
+
+void absorb(Graph* graph, NodeId id, std::uint32_t variable, const Expression& whole) {
   Node& node = graph->node(id);
   Value& from = graph->value(node.inputs[variable]);
   Value& to = graph->value(node.outputs[0]);
@@ -121,8 +129,7 @@ void absorb(Graph* graph, NodeId id, std::uint32_t variable, const Expression& e
   Node& producer = graph->node(producer_id);
   const std::uint32_t output = from.producer_output;
   producer.epilogues.resize(producer.outputs.size());
-  producer.epilogues[output] = producer.epilogues[output].then(expression);
-  if (!node.epilogues.empty()) producer.epilogues[output] = producer.epilogues[output].then(node.epilogues[0]);
+  producer.epilogues[output] = whole;
   producer.outputs[output] = node.outputs[0];
   to.producer = producer_id;
   to.producer_output = output;
@@ -161,7 +168,7 @@ Result<Expression> describe_expression(const Graph& graph, NodeId id) {
   return expression;
 }
 
-int absorb_epilogues(Graph* graph, bool (*eligible)(const Graph&, NodeId, void*), void* context) {
+int absorb_epilogues(Graph* graph, const EpilogueFilter& eligible) {
   const Result<std::vector<NodeId>> order = graph->topological_order();
   if (!order.ok()) return 0;
   int absorbed = 0;
@@ -170,10 +177,12 @@ int absorb_epilogues(Graph* graph, bool (*eligible)(const Graph&, NodeId, void*)
     const Node& node = graph->node(id);
     const std::optional<std::uint32_t> variable = only_variable_input(*graph, node);
     if (!variable || !absorbable(*graph, node, *variable)) continue;
-    const NodeId producer = graph->value(node.inputs[*variable]).producer;
     const std::optional<Expression> expression = one_operand_expression(*graph, id, *variable);
-    if (!expression || (eligible != nullptr && !eligible(*graph, producer, context))) continue;
-    absorb(graph, id, *variable, *expression);
+    if (!expression) continue;
+    const Expression whole = with_node(*graph, node, *variable, *expression);
+    const Value& from = graph->value(node.inputs[*variable]);
+    if (eligible && !eligible(*graph, from.producer, from.producer_output, whole)) continue;
+    absorb(graph, id, *variable, whole);
     ++absorbed;
   }
   return absorbed;

@@ -21,7 +21,7 @@ TEST_F(Epilogue, ChainsCompose) {
   const ValueId sum = test::node(&graph_, "test.add/1", "plus", {two, relu});
   const ValueId leaky = test::node(&graph_, "test.leaky/1", "leaky", {sum});
   ASSERT_TRUE(graph_.add_output(leaky).ok());
-  EXPECT_EQ(absorb_epilogues(&graph_, nullptr, nullptr), 3);
+  EXPECT_EQ(absorb_epilogues(&graph_, {}), 3);
   const Node& node = graph_.node(0);
   EXPECT_EQ(node.name, "conv+relu+plus+leaky");
   EXPECT_EQ(node.members, (std::vector<std::string>{"conv", "relu", "plus", "leaky"}));
@@ -46,19 +46,23 @@ TEST_F(Epilogue, StaysApartWhereItMust) {
   const ValueId both = test::node(&graph_, "test.add/1", "both", {conv3, x_});
   test::node(&graph_, "test.leaky/1", "of_pointwise", {both});
   const std::string before = graph_.dump();
-  EXPECT_EQ(absorb_epilogues(&graph_, nullptr, nullptr), 0);
+  EXPECT_EQ(absorb_epilogues(&graph_, {}), 0);
   EXPECT_EQ(graph_.dump(), before);
 }
 
-TEST_F(Epilogue, EligibleDecides) {
-  test::node(&graph_, "test.relu/1", "relu", {conv_});
-  int asked = 0;
-  const auto never = [](const Graph&, NodeId node, void* context) {
-    ++*static_cast<int*>(context);
-    return node != 0;
+TEST_F(Epilogue, TheFilterSeesTheWholeEpilogueAndDecides) {
+  const ValueId relu = test::node(&graph_, "test.relu/1", "relu", {conv_});
+  test::node(&graph_, "test.leaky/1", "leaky", {relu});
+  std::vector<std::string> asked;
+  const auto only_relu = [&](const Graph&, NodeId producer, std::uint32_t output, const Expression& epilogue) {
+    EXPECT_EQ(producer, 0u);
+    EXPECT_EQ(output, 0u);
+    asked.push_back(epilogue.text());
+    return asked.size() == 1;
   };
-  EXPECT_EQ(absorb_epilogues(&graph_, never, &asked), 0);
-  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(absorb_epilogues(&graph_, only_relu), 1);
+  EXPECT_EQ(asked, (std::vector<std::string>{"max(x0,0)", "t1=max(x0,0);max(t1,mul(t1,0.1))"}));
+  EXPECT_EQ(graph_.node(0).name, "conv+relu");
 }
 
 TEST_F(Epilogue, Describe) {

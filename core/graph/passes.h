@@ -4,6 +4,7 @@
 #include <tenon/plugin/fusion.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -81,7 +82,9 @@ Result<Expression> describe_expression(const Graph& graph, NodeId node);
 /// that value has one user, is no graph output, and the producer is not pointwise itself. Further inputs may be
 /// constants of one element, which become part of the expression. Dtype (f32, f16, bf16) and dims must stay the same.
 /// The result keeps the name of the moved op's output. Names join with '+'. Returns how many were moved.
-/// `eligible(node)` says whether a producer may take one; NULL: each.
-int absorb_epilogues(Graph* graph, bool (*eligible)(const Graph&, NodeId, void*), void* context);
+/// `eligible` says whether a producer may have this whole epilogue at an output; empty: each may.
+using EpilogueFilter =
+    std::function<bool(const Graph& graph, NodeId producer, std::uint32_t output, const Expression& epilogue)>;
+int absorb_epilogues(Graph* graph, const EpilogueFilter& eligible);
 
 }  // namespace tenon

@@ -125,25 +125,33 @@ class Interview {
   Interview(const Site& site, const EnumerateOptions& options, Enumeration* out)
       : site_(site), options_(options), out_(out) {}
 
-  void ask(const KernelRef& ref) {
+  /// Whether the kernel takes the site, combos aside; `fused`: and applies the epilogue itself.
+  bool takes(const KernelRef& ref, bool* fused) {
     ref_ = &ref;
     const TnKernel& kernel = *ref.kernel;
     if (source_disabled(kernel.name, options_.disabled_sources)) {
-      return decline("", "", "its tactic source is switched off");
+      return declined("its tactic source is switched off");
     }
     if ((kernel.flags & TN_KERNEL_DETERMINISTIC) == 0 && !options_.allow_nondeterministic) {
-      return decline("", "", "it is not deterministic; --allow-nondeterministic lets it take part");
+      return declined("it is not deterministic; --allow-nondeterministic lets it take part");
     }
-    const bool fused = takes_epilogue();
-    if (site_.has_epilogue() && !fused && !host_can_finish(site_.desc())) {
-      return decline("", "", "it does not apply the epilogue, and the host does so only in f32");
+    *fused = takes_epilogue();
+    if (site_.has_epilogue() && !*fused && !host_can_finish(site_.desc())) {
+      return declined("it does not apply the epilogue, and the host does so only in f32");
     }
-    const TnSite& view = fused ? site_.abi() : site_.abi_plain();
     if (kernel.supports != nullptr) {
       clear_failure();
-      const Status status = take_failure(kernel.supports(ref.host, &kernel, &view), "supports");
-      if (!status.ok()) return decline("", "", status.message());
+      const Status status = take_failure(kernel.supports(ref.host, &kernel, &view(*fused)), "supports");
+      if (!status.ok()) return declined(status.message());
     }
+    return true;
+  }
+
+  void ask(const KernelRef& ref) {
+    bool fused = false;
+    if (!takes(ref, &fused)) return;
+    const TnKernel& kernel = *ref.kernel;
+    const TnSite& view = this->view(fused);
     std::vector<Combo> combos;
     TnComboSink sink{TN_HEADER(TnComboSink), &combos, &collect_combo};
     for (std::uint32_t i = 0; i < kernel.num_combos; ++i) collect_combo(&sink, &kernel.combos[i]);
@@ -160,6 +168,13 @@ class Interview {
   void decline(const std::string& combo, const std::string& tactic, const std::string& reason) {
     out_->declines.push_back({ref_->kernel->name, combo, tactic, reason});
   }
+
+  bool declined(const std::string& reason) {
+    decline("", "", reason);
+    return false;
+  }
+
+  const TnSite& view(bool fused) const { return fused ? site_.abi() : site_.abi_plain(); }
 
   bool takes_epilogue() {
     const TnKernel& kernel = *ref_->kernel;
@@ -332,6 +347,16 @@ Enumeration enumerate(const Site& site, const Registry& registry, const Enumerat
     keep_offered(enumerate_dims(*other, registry, options), i == 0 ? "least" : "largest", &result);
   }
   return result;
+}
+
+bool epilogue_is_fused(const Site& site, const Registry& registry, const EnumerateOptions& options) {
+  Enumeration unused;
+  Interview interview(site, options, &unused);
+  const std::vector<KernelRef> kernels = registry.find_kernels(site.desc().op_id, site.device().info().kind);
+  return std::any_of(kernels.begin(), kernels.end(), [&](const KernelRef& ref) {
+    bool fused = false;
+    return interview.takes(ref, &fused) && fused;
+  });
 }
 
 KernelRef find_kernel(const Registry& registry, const std::string& op_id, const std::string& kernel_name,

@@ -79,6 +79,9 @@ struct EnumerateOptions {
 /// otherwise it is kept as the fallback. Without any candidate the declines say why.
 Enumeration enumerate(const Site& site, const Registry& registry, const EnumerateOptions& options);
 
+/// Whether one of the kernels that take the site applies its epilogue itself.
+bool epilogue_is_fused(const Site& site, const Registry& registry, const EnumerateOptions& options);
+
 /// The kernel made from an op's reference function; its name is the op id without version plus ".reference".
 /// Row-major, one tactic. On a GPU it runs on the host with copies there and back. `device` outlives it.
 KernelRef reference_kernel(const OpRef& op, Device& device);

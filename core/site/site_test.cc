@@ -164,6 +164,22 @@ TEST_F(SiteTest, TheReferenceRunsWhereNoKernelCan) {
   EXPECT_TRUE(ask(describe("test.unknown/1", {2})).candidates.empty());
 }
 
+TEST_F(SiteTest, AnEpilogueIsFusedWhereAKernelTakesTheSiteAndAppliesIt) {
+  const auto fused = [&](const std::vector<std::int64_t>& dims, const Expression& epilogue,
+                         const EnumerateOptions& options = {}) {
+    SiteDesc desc = describe("test.fusing/1", dims);
+    desc.epilogues = {epilogue};
+    return epilogue_is_fused(*site(desc), *registry_, options);
+  };
+  const Expression negated({{TN_EX_INPUT, TN_F32, 0, 0, 0, 0, 0}, {TN_EX_NEG, TN_F32, 0, 0, 0, 0, 0}});
+  EXPECT_TRUE(fused({2, 3}, relu()));
+  EXPECT_FALSE(fused({2, 3}, negated)) << "the kernel applies another one only";
+  EXPECT_FALSE(fused({6}, relu())) << "the kernel refuses the dims";
+  EnumerateOptions options;
+  options.disabled_sources = {"vendorlib"};
+  EXPECT_FALSE(fused({2, 3}, relu(), options));
+}
+
 TEST_F(SiteTest, TheHostAppliesEpiloguesInF32Only) {
   SiteDesc desc = describe("test.double/1", {2, 3});
   desc.epilogues = {relu()};

@@ -1,4 +1,4 @@
-// Published ONNX models against the outputs of ONNX Runtime: every stored tensor, statistics of every inner tensor,
+// Published ONNX models against stored outputs of ONNX Runtime: every stored tensor, statistics of every inner tensor,
 // detections; from engines that were tuned on this machine. Tolerances are those of the golden outputs' README.
 //
 // CTest runs this program once a model (--gtest_filter=*/MODEL*).
@@ -6,23 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <map>
-#include <sstream>
 
-#include "pipeline/builder.h"
 #include "pipeline/image.h"
-#include "pipeline/labels.h"
-#include "pipeline/runner.h"
 #include "pipeline/testing/golden.h"
-#include "tests/e2e/e2e_testing.h"
+#include "tests/onnx/published_models.h"
 
 namespace tenon::e2e {
 namespace {
-
-using pipeline::NpyArray;
-using Tensors = std::map<std::string, NpyArray>;
 
 constexpr double kAny = std::numeric_limits<double>::infinity();
 struct Tolerance {
@@ -31,6 +22,7 @@ struct Tolerance {
 };
 
 Tolerance tolerance_of(const std::string& model, const std::string& tensor) {
+  if (on_gpu()) return {kAny, kGpuRelL2};
   if (model == "onnx-yolox-nano") return {2e-4, 1e-5};
   if (model == "onnx-ultraface-rfb-320" || model == "onnx-super-resolution") return {5e-6, kAny};
   if (model == "onnx-mnist-8") return {kAny, 3e-6};
@@ -62,12 +54,6 @@ void compare(const fs::path& folder, const json& golden, const std::vector<float
   EXPECT_LE(std::sqrt(difference / total), tolerance.rel_l2);
 }
 
-std::vector<float> floats(const NpyArray& array) {
-  std::vector<float> values(array.elements());
-  std::memcpy(values.data(), array.bytes.data(), std::min(array.bytes.size(), values.size() * sizeof(float)));
-  return values;
-}
-
 std::int64_t elements(const json& shape) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count *= size;
@@ -77,17 +63,15 @@ std::int64_t elements(const json& shape) {
 /// "weyl" of the goldens' README with its transform "(v+a)*b", or the ramp i / n of the light models.
 std::vector<float> synthetic(const json& input) {
   std::vector<float> values(static_cast<std::size_t>(elements(input["shape"])));
-  const bool weyl = input["generator"] == "weyl";
+  const bool ramp = input["generator"] != "weyl";
   double a = 0, b = 1;
   const std::string transform = input["transform"];
   if (transform != "none" && std::sscanf(transform.c_str(), "(v+%lf)*%lf", &a, &b) != 2) {
     ADD_FAILURE() << "unknown transform " << transform;
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto u = (static_cast<std::uint32_t>(i) + input["seed"].get<std::uint32_t>()) * 2654435761u;
-    const auto v = static_cast<float>(static_cast<double>(u) / 4294967296.0 - 0.5);
-    values[i] = weyl ? static_cast<float>((double{v} + a) * b)
-                     : static_cast<float>(static_cast<double>(i) / static_cast<double>(values.size()));
+    values[i] = ramp ? static_cast<float>(static_cast<double>(i) / static_cast<double>(values.size()))
+                     : static_cast<float>((double{weyl(i, input["seed"])} + a) * b);
   }
   return values;
 }
@@ -110,34 +94,6 @@ pipeline::PreprocessOptions recipe_of(const std::string& model) {
   return options;
 }
 
-struct Engineered {
-  Library library;
-  Engine engine;
-};
-
-const TempDir& shared_dir() {
-  static const TempDir dir;
-  return dir;
-}
-
-Result<Engineered> engineer(const fs::path& file, const std::vector<std::string>& mark_outputs,
-                            const std::map<std::string, std::vector<std::int64_t>>& shapes) {
-  TENON_ASSIGN(Library library, Library::create());
-  TENON_RETURN_IF_ERROR(library.discover().status());
-  pipeline::BuildRequest request;
-  request.model = file;
-  request.shapes = shapes;
-  request.mark_outputs = mark_outputs;
-  request.timing_cache = shared_dir().path() / "cache.yaml";
-  request.device = test_device();
-  request.config.emplace_back("on_fallback", "allow");
-  request.config.emplace_back("time_budget",
-                              "15");  // the rest is taken by the kernels' estimates, and is no less right
-  TENON_ASSIGN(const BuiltEngine built, pipeline::build_engine(library, request, nullptr));
-  TENON_ASSIGN(const Engine engine, Runtime(library, test_device()).create(built.data(), built.size()));
-  return Engineered{library, engine};
-}
-
 /// The picture of a case, cut out as it says, as a file that loses nothing.
 fs::path picture(const json& input, const std::string& name) {
   const fs::path original = tenon::testing::images_dir() / input["image"].get<std::string>();
@@ -153,33 +109,12 @@ fs::path picture(const json& input, const std::string& name) {
   return path;
 }
 
-/// The expected detections, corners in pixels, in the order of the found ones.
-void compare(const json& expected, const std::vector<pipeline::Detection>& found, double score, float pixels,
-             const std::vector<int>& offset = {0, 0}) {
-  std::string text;
-  for (const auto& d : found) {
-    text += "\n  found class " + std::to_string(d.class_id) + " score " + std::to_string(d.score) + " box " +
-            std::to_string(d.box.left) + " " + std::to_string(d.box.top) + " " + std::to_string(d.box.width) + " " +
-            std::to_string(d.box.height);
-  }
-  ASSERT_EQ(found.size(), expected.size()) << text;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const std::vector<float> box = expected[i]["box_xyxy_px"];
-    const pipeline::Box& b = found[i].box;
-    EXPECT_EQ(found[i].class_id, expected[i]["class"].get<int>()) << text;
-    EXPECT_NEAR(found[i].score, expected[i]["score"].get<double>(), score) << text;
-    EXPECT_NEAR(b.left + static_cast<float>(offset[0]), box[0], pixels) << text;
-    EXPECT_NEAR(b.top + static_cast<float>(offset[1]), box[1], pixels) << text;
-    EXPECT_NEAR(b.left + static_cast<float>(offset[0]) + b.width, box[2], pixels) << text;
-    EXPECT_NEAR(b.top + static_cast<float>(offset[1]) + b.height, box[3], pixels) << text;
-  }
-}
-
 /// The folder of a model and its case.
 class OnnxGolden : public ::testing::TestWithParam<pipeline::testing::GoldenCase> {
  protected:
   void SetUp() override {
     TENON_NEED_DATA(GetParam().json_path());
+    if (const std::string reason = why_no_device(); !reason.empty()) GTEST_SKIP() << reason;
     golden_ = pipeline::testing::read_json(GetParam().json_path());
     ASSERT_TRUE(golden_.is_object());
   }
@@ -251,8 +186,8 @@ TEST_P(Outputs, OfAnEngine) {
   post.nms = faces ? 0.5f : 0.45f;
   run();
   TENON_RETURN_IF_OVER();
-  compare(golden_["detections"], result_.detections, 1e-4, 0.05f,
-          golden_["input"].value("crop_xywh", std::vector<int>{0, 0}));
+  compare_detections(golden_["detections"], result_.detections, 1e-4, 0.05f,
+                     golden_["input"].value("crop_xywh", std::vector<int>{0, 0}));
 }
 
 /// Every inner tensor that the reference lists: the first one that is off tells where to look.
@@ -293,18 +228,11 @@ TEST_P(InnerTensors, HaveTheGoldenStatistics) {
 /// The light models with varied weights, which a script beside them makes.
 class Varied : public OnnxGolden {};
 TEST_P(Varied, Outputs) {
-  const char* given = std::getenv("TENON_ONNX_PYTHON");
-  const std::string python = given != nullptr ? given : "/usr/bin/python3";
-  if (run_program({python, "-c", "import numpy, onnx"}).status != 0) {
-    const std::string missing =
-        "the data are made by " + python + ", which has no numpy or onnx; set TENON_ONNX_PYTHON to one that has both";
-    if (tenon::testing::data_required()) FAIL() << missing;
-    GTEST_SKIP() << missing;
-  }
+  TENON_NEED_NO(why_no_python("numpy, onnx"));
   const fs::path folder = tenon::testing::models_dir() / "onnx-light";
   TENON_NEED_DATA(folder / "vary.py");
   const fs::path varied = shared_dir().path() / "varied.onnx";
-  const Outcome made = run_program({python, folder / "vary.py", folder / golden_["light"].get<std::string>(), varied,
+  const Outcome made = run_program({python(), folder / "vary.py", folder / golden_["light"].get<std::string>(), varied,
                                     "--seed", std::to_string(golden_["weights_seed"].get<int>())});
   ASSERT_EQ(made.status, 0) << made.err;
   const std::string label = "sum of all varied values ";
@@ -352,37 +280,6 @@ TEST_P(Chunks, WithStateFedBack) {
   compare(GetParam().folder(), golden_["outputs"]["stateN_each_step"], states, tolerance_of(model(), "stateN"));
 }
 
-/// What the models' READMEs list for pictures, found by another program: scores of three digits, boxes of one decimal.
-struct Listed {
-  const char* config;
-  const char* image;
-  std::vector<std::tuple<int, double, std::array<float, 4>>> found;  ///< class, score, corners
-};
-std::ostream& operator<<(std::ostream& out, const Listed& listed) {
-  return out << listed.config << ", " << listed.image;
-}
-class Configs : public ::testing::TestWithParam<Listed> {};
-TEST_P(Configs, FindWhatTheReadmeLists) {
-  setenv("TENON_MODELS_DIR", tenon::testing::models_dir().c_str(), 1);
-  const fs::path path = tenon::testing::source_dir() / "configs" / (std::string(GetParam().config) + ".yaml");
-  TENON_NEED_DATA(tenon::testing::models_dir() / GetParam().config);
-  const fs::path image = tenon::testing::images_dir() / GetParam().image;
-  TENON_NEED_DATA(image);
-  const auto config = pipeline::load_config(path);
-  ASSERT_TRUE(config.ok()) << config.status().message();
-  Result<Engineered> made = engineer(config->model.file, {}, {});
-  ASSERT_TRUE(made.ok()) << made.status().message();
-  pipeline::Runner runner = pipeline::Runner::create(made->engine).value();
-  runner.settings() = pipeline::settings_of(*config).value();
-  const auto result = runner.run_image(image, nullptr);
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  json expected = json::array();
-  for (const auto& [class_id, score, box] : GetParam().found) {
-    expected.push_back({{"class", class_id}, {"score", score}, {"box_xyxy_px", box}});
-  }
-  compare(expected, result->detections, 0.01, 2.0f);
-}
-
 using Case = pipeline::testing::GoldenCase;
 std::vector<Case> light(const char* suffix) {
   std::vector<Case> cases;
@@ -420,29 +317,6 @@ INSTANTIATE_TEST_SUITE_P(Models, Chunks,
                                            Case{"onnx-silero-vad", "synth0_context64"},
                                            Case{"onnx-silero-vad", "voiced_context64"}),
                          pipeline::testing::test_name);
-
-std::string config_name(const ::testing::TestParamInfo<Listed>& info) {
-  std::string name = std::string(info.param.config) + "_" + info.param.image;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
-  return name;
-}
-INSTANTIATE_TEST_SUITE_P(
-    Models, Configs,
-    ::testing::Values(Listed{"onnx-yolox-nano",
-                             "person.jpg",
-                             {{0, 0.880, {188.4f, 97.0f, 276.5f, 371.2f}},
-                              {16, 0.872, {62.4f, 262.9f, 200.5f, 348.4f}},
-                              {17, 0.869, {404.0f, 138.0f, 602.4f, 342.8f}}}},
-                      Listed{"onnx-nanodet-m",
-                             "person.jpg",
-                             {{16, 0.683, {65.3f, 264.4f, 204.6f, 348.9f}},
-                              {17, 0.539, {403.9f, 138.9f, 605.9f, 338.9f}},
-                              {0, 0.446, {176.5f, 105.6f, 280.8f, 381.8f}}}},
-                      Listed{"onnx-ultraface-rfb-320", "astronaut.png", {{0, 1.000, {179.1f, 62.7f, 269.3f, 173.4f}}}},
-                      Listed{"onnx-ultraface-rfb-320", "person.jpg", {}},
-                      Listed{"onnx-yunet-2023mar", "astronaut.png", {{0, 0.943, {178.9f, 63.3f, 269.7f, 174.1f}}}}),
-    config_name);
 
 }  // namespace
 }  // namespace tenon::e2e

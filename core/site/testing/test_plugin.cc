@@ -1,5 +1,6 @@
 // test.double/1: y = 2 x for f32, f64 and integers, and kernels that are declined for one reason each, or do one thing
-// wrong each; their names say which. test.plain/1 has a reference only.
+// wrong each; their names say which. test.plain/1 has a reference only, test.fusing/1 a kernel that applies relu
+// itself.
 #include <algorithm>
 #include <tenon/sdk/plugin.hpp>
 
@@ -70,6 +71,19 @@ TENON_LINKED_PLUGIN(
         .default_value("0")
         .infer(st::infer)
         .reference(st::reference),
+    tenon::op("test.fusing/1").input("x").output("y").infer(st::infer).reference(st::reference),
+    tenon::kernel<st::Double>("test.fusing/1", "test.fusing.vendorlib.f32")
+        .combo({tenon::f32_row()}, {tenon::f32_row()})
+        .deterministic()
+        .supports([](const tenon::Site& site) {
+          if (site.dims(0).rank != 2) throw tenon::Declined("not of rank 2");
+        })
+        .epilogue([](const tenon::Site& site) {
+          const auto steps = tenon::match_epilogue(site.epilogue(0));
+          if (!steps || steps->size() != 1 || steps->front().activation.kind != tenon::ActivationKind::kRelu) {
+            throw tenon::Declined("the epilogue is not relu");
+          }
+        }),
     tenon::op("test.plain/1").input("x").output("y").infer(st::infer).reference(st::reference),
     st::with_tactics("test.double.good.f32", {"tile=1", "tile=2", "big=1", "tile=1"}),
     st::with_tactics("test.double.wrong.f32", {"add=1", "skip=1"}), st::with_tactics("test.double.none.f32", {}),
