@@ -399,6 +399,79 @@ TEST_F(OnnxDamage, TensorsThatGrowWithoutEnd) {
   expect_failure(model, {"ConcatFromSequence_v"});
 }
 
+TEST_F(OnnxDamage, ConstantsWorkedOutFromHugeSizes) {
+  const int64_t huge = int64_t{1} << 40;
+  const auto one_node = [&](const std::string& type, const Names& inputs, const Sizes& dims) {
+    pb::ModelProto model = empty_model(20);
+    add_input(model.mutable_graph(), "x", dims);
+    add_node(model.mutable_graph(), type, inputs, {"y"}, "it");
+    add_ends(model.mutable_graph(), {}, {"y"});
+    return model;
+  };
+  const Names too_many = {"of more than 33554432 elements in all (1 time: 'it')"};
+  expect_failure(one_node("SplitToSequence", {"x"}, {huge}), too_many);
+  pb::ModelProto model = one_node("SplitToSequence", {"x", "chunk"}, {huge});
+  add_i64s(model.mutable_graph(), "chunk", {}, {2});
+  expect_failure(model, too_many);
+  model = one_node("HannWindow", {"size"}, {1});
+  add_i64s(model.mutable_graph(), "size", {}, {1 << 27});
+  expect_failure(model, too_many);
+  model = one_node("MelWeightMatrix", {"bands", "length", "rate", "low", "high"}, {1});
+  for (const char* name : {"bands", "length", "rate"}) add_i64s(model.mutable_graph(), name, {}, {1 << 20});
+  add_floats(model.mutable_graph(), "low", {}, {0});
+  add_floats(model.mutable_graph(), "high", {}, {1000});
+  expect_failure(model, too_many);
+  model = one_node("AffineGrid", {"x", "size"}, {1, 2, 3});
+  add_i64s(model.mutable_graph(), "size", {4}, {1, 1, 1 << 20, 1 << 20});
+  expect_failure(model, too_many);
+  // A weight without elements, and the same bias for each of very many columns.
+  model = one_node("Gemm", {"x", "w", "b"}, {2, 0});
+  add_floats(model.mutable_graph(), "w", {0, huge}, {});
+  add_floats(model.mutable_graph(), "b", {1}, {1});
+  expect_failure(model, too_many);
+  // Several that are together too many.
+  model = one_node("HannWindow", {"size"}, {1});
+  add_node(model.mutable_graph(), "HannWindow", {"size"}, {"z"}, "second");
+  add_i64s(model.mutable_graph(), "size", {}, {(1 << 24) + 1});
+  expect_failure(model, {"in all (1 time: 'second')"});
+  // The mask of Dropout is all true, however large.
+  model = one_node("Dropout", {"x"}, {huge});
+  model.mutable_graph()->mutable_node(0)->add_output("mask");
+  add_ends(model.mutable_graph(), {}, {"mask"});
+  import(model);
+}
+
+TEST_F(OnnxDamage, NumbersOutOfRange) {
+  pb::ModelProto model = relu_model();
+  pb::GraphProto* graph = model.mutable_graph();
+  add_floats(graph, "at", {}, {1e30f});
+  add_node(graph, "SequenceConstruct", {"y"}, {"s"});
+  add_node(graph, "SequenceAt", {"s", "at"}, {"z"}, "pick");
+  add_ends(graph, {}, {"z"});
+  expect_failure(model, {"node 'pick' (SequenceAt)", "position 1e+30"});
+  graph->clear_node();
+  pb::NodeProto* scan = add_node(graph, "Scan", {"x"}, {"y"}, "scan");
+  set_graph(scan, "body");
+  set_int(scan, "num_scan_inputs", INT64_MIN);
+  expect_failure(model, {"node 'scan' (Scan)", "num_scan_inputs: found -9223372036854775808 for 1 inputs"});
+}
+
+TEST_F(OnnxDamage, LongNamesInsideLoopsAreShortened) {
+  pb::ModelProto model = relu_model();
+  pb::GraphProto* graph = model.mutable_graph();
+  add_i64s(graph, "rounds", {}, {3});
+  add_bool(graph, "yes", true);
+  const std::string name(100000, 'n');
+  pb::NodeProto* loop = add_node(graph, "Loop", {"rounds", "yes", "y"}, {"last"}, name);
+  pb::GraphProto* body = set_graph(loop, "body");
+  add_node(body, "Relu", {"s"}, {name}, name);
+  add_ends(body, {"i", "c", "s"}, {"c", name});
+  add_ends(graph, {}, {"last"});
+  import(model);
+  for (const std::string& shown : names("nodes")) EXPECT_LT(shown.size(), 1100u) << shown;
+  EXPECT_EQ(run({Floats(6, 2)})["last"].values, Floats(6, 2));
+}
+
 TEST_F(OnnxDamage, NamesOfAnyBytes) {
   pb::ModelProto model = relu_model();
   model.set_producer_name("\xff\x01\n");
