@@ -176,7 +176,7 @@ TnValueId OnnxNode::constant(const TnTensor& tensor) {
   return translator_.graph_.add_const(translator_.value_names_.make(name_ + ".const"), tensor);
 }
 int64_t OnnxNode::made_elements(const Dims& dims) {
-  constexpr int64_t kMost = int64_t{1} << 25;
+  constexpr int64_t kMost = int64_t{1} << 24;
   int64_t count = std::find(dims.begin(), dims.end(), 0) == dims.end() ? 1 : 0;
   for (const int64_t size : dims) {
     if (count != 0 && size > kMost / count) count = kMost + 1;
