@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "core/runtime/engine_impl.h"
+#include "core/runtime/node_check.h"
 
 namespace tenon {
 namespace {
@@ -107,8 +108,10 @@ class EngineLoader {
 
   Status add_layer(const PlanNode& node) {
     TENON_ASSIGN(Candidate candidate, candidate_of(node));
+    TENON_RETURN_IF_ERROR(check_node(impl_.plan, node, impl_.options.registry));
     std::vector<void*> constants;
     std::shared_ptr<const Site> site = Site::create(site_of(node, &constants), device_);
+    TENON_RETURN_IF_ERROR(check_offered(*site, candidate));
     TENON_ASSIGN(std::unique_ptr<Instance> instance,
                  Instance::deserialize(std::move(site), candidate, node.kernel_revision, node.state));
     TENON_RETURN_IF_ERROR(initialize(node, constants, instance.get()));
