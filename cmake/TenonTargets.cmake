@@ -14,6 +14,10 @@ if(TENON_SANITIZE)
   target_compile_options(tenon_build_flags INTERFACE -fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer -g $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
   target_link_options(tenon_build_flags INTERFACE -fsanitize=${TENON_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # clang's sanitizers are part of the program, where libraries find them.
+    target_link_options(tenon_build_flags INTERFACE -Wl,-z,undefs)
+  endif()
 endif()
 
 # tenon_add_library(NAME SOURCES a.cc ... [LIBS lib ...] [PRIVATE_LIBS lib ...])

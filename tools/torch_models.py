@@ -313,12 +313,9 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--batches", default="1,8")
-<<<<<<< HEAD
-    parser.add_argument("--dynamic", action="store_true")
-    parser.add_argument("--profile", default="1,4,32")
-=======
+    parser.add_argument("--dynamic", action="store_true", help="export: one model for all batches")
+    parser.add_argument("--profile", default="1,4,32", help="check: least, optimal and largest batch of models for all batches")
     parser.add_argument("--no-inner", dest="inner", action="store_false", help="export: only the network's own output")
->>>>>>> h-D
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tenon", default="build/release/bin/tenon")
     parser.add_argument("--tolerance", type=float, default=1e-4)

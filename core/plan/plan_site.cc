@@ -47,8 +47,12 @@ Result<std::unique_ptr<Instance>> configure_node(const Plan& plan, const PlanNod
                                                  Device& device) {
   TENON_ASSIGN(const Candidate chosen, candidate_of(node, registry, device));
   const std::shared_ptr<const Site> site = Site::create(describe_site(plan, node), device);
-  Result<std::unique_ptr<Instance>> instance = Instance::configure(site, chosen);
-  if (instance.ok()) return instance;
+  Status status = check_offered(*site, chosen);
+  if (status.ok()) {
+    auto instance = Instance::configure(site, chosen);
+    if (instance.ok()) return instance;
+    status = instance.status();
+  }
   EnumerateOptions options;
   options.allow_nondeterministic = (node.site_flags & TN_SITE_ALLOW_NONDETERMINISTIC) != 0;
   for (const Candidate& candidate : enumerate(*site, registry, options).candidates) {
@@ -56,7 +60,7 @@ Result<std::unique_ptr<Instance>> configure_node(const Plan& plan, const PlanNod
     auto other = Instance::configure(site, candidate);
     if (other.ok()) return other;
   }
-  return instance.status().with_context("layer '" + node.name + "'");
+  return status.with_context("layer '" + node.name + "'");
 }
 
 }  // namespace tenon

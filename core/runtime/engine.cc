@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/plan/plan_site.h"
 #include "core/runtime/engine_impl.h"
+#include "core/runtime/node_check.h"
 
 namespace tenon {
 namespace {
@@ -111,8 +112,10 @@ class PlanLoader {
   Result<std::unique_ptr<Instance>> instance_of(const PlanNode& node) const {
     if (out_.base != nullptr) return configure_node(out_.plan, node, *options_.registry, device_);
     TENON_ASSIGN(const Candidate candidate, candidate_of(node, *options_.registry, device_));
-    return Instance::deserialize(Site::create(describe_site(out_.plan, node), device_), candidate, node.kernel_revision,
-                                 node.state);
+    TENON_RETURN_IF_ERROR(check_node(out_.plan, node, options_.registry));
+    std::shared_ptr<const Site> site = Site::create(describe_site(out_.plan, node), device_);
+    TENON_RETURN_IF_ERROR(check_offered(*site, candidate));
+    return Instance::deserialize(std::move(site), candidate, node.kernel_revision, node.state);
   }
 
   Status add_layer(const PlanNode& node) {

@@ -154,6 +154,46 @@ TEST_F(EngineTest, BadKernelStateIsNamed) {
   EXPECT_EQ(counters().created, counters().destroyed);
 }
 
+TEST_F(EngineTest, NodesThatDoNotFitTheirOpOrKernelAreNamed) {
+  const auto refused = [&](const std::function<void(Plan*)>& change, const std::vector<std::string>& words) {
+    Plan plan = single_plan(*device_, "test.affine.strided");
+    change(&plan);
+    const Status status = load(plan, options()).status();
+    EXPECT_EQ(status.code(), Code::kInvalid) << status.message();
+    for (const std::string& word : words) EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
+  };
+  refused([](Plan* plan) { plan->nodes[0].kernel = "test.add.plain"; },
+          {"layer 'only'", "test.add.plain", "it is one of test.add/1, the node is test.affine/1"});
+  refused(
+      [](Plan* plan) {
+        PlanTensor& y = plan->tensors[plan->nodes[0].outputs[0]];
+        y.dims = make_dims({2, 4});
+        y.bytes = 32;
+      },
+      {"layer 'only'", "output 0 is f32[2,4] in the engine, but test.affine/1 makes it f32[2,3]"});
+  refused([](Plan* plan) { plan->nodes[0].attrs.values["beta"] = 1.0; }, {"layer 'only'", "beta"});
+  refused(
+      [](Plan* plan) {
+        plan->nodes[0].inputs.resize(1);
+        plan->nodes[0].combo.inputs.resize(1);
+      },
+      {"layer 'only'", "test.affine/1"});
+  const TnFormat columns{TN_FORMAT_AXES, TN_PAD_NONE, 2, 0, {1, 0}, {}, {}, {}};
+  refused(
+      [&](Plan* plan) {
+        PlanNode& node = plan->nodes[0];
+        for (const std::uint32_t id : {node.inputs[0], node.outputs[0]}) {
+          plan->tensors[id].storage = Storage::kArena;
+          plan->tensors[id].format = columns;
+        }
+        node.combo.inputs[0].format = node.combo.outputs[0].format = columns;
+        plan->arena_bytes = 64;
+        plan->inputs.clear();
+        plan->outputs.clear();
+      },
+      {"layer 'only'", "test.affine.strided", "combo f32:ba,f32:row>f32:ba, it takes f32:row,f32:row>f32:row"});
+}
+
 TEST_F(EngineTest, EqualPackKeysShareMemory) {
   const auto other = load(residual_plan(*device_), options()).value();
   EXPECT_EQ(counters().packed, 2);

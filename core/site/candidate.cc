@@ -359,6 +359,30 @@ bool epilogue_is_fused(const Site& site, const Registry& registry, const Enumera
   });
 }
 
+Status check_offered(const Site& site, const Candidate& candidate) {
+  const TnKernel& kernel = *candidate.kernel.kernel;
+  const auto refuse = [&](const std::string& why) {
+    return Status(Code::kInvalid,
+                  fmt::format("kernel {} cannot run as the engine says: {}; build the engine again", kernel.name, why));
+  };
+  if (kernel.device != site.device().info().kind) return refuse("it is one for another device");
+  if (site.desc().op_id != kernel.op_id)
+    return refuse(fmt::format("it is one of {}, the node is {}", kernel.op_id, site.desc().op_id));
+  EnumerateOptions options;
+  options.allow_nondeterministic = true;
+  options.known_tactics = [&](const KernelRef&, const std::string&) { return std::vector<Tactic>{candidate.tactic}; };
+  Enumeration offered;
+  Interview(site, options, &offered).ask(candidate.kernel);
+  std::vector<std::string> others;
+  for (const Candidate& one : offered.candidates) {
+    if (one.combo_text == candidate.combo.text() && one.fused_epilogue == candidate.fused_epilogue) return {};
+    others.push_back(one.combo_text);
+  }
+  if (others.empty()) return refuse(offered.declines.empty() ? "it takes nothing" : offered.declines.front().reason);
+  return refuse(fmt::format("combo {}{}, it takes {}", candidate.combo.text(),
+                            candidate.fused_epilogue ? " with the epilogue" : "", join(others)));
+}
+
 KernelRef find_kernel(const Registry& registry, const std::string& op_id, const std::string& kernel_name,
                       Device& device) {
   KernelRef ref = registry.find_kernel(kernel_name);

@@ -82,6 +82,10 @@ Enumeration enumerate(const Site& site, const Registry& registry, const Enumerat
 /// Whether one of the kernels that take the site applies its epilogue itself.
 bool epilogue_is_fused(const Site& site, const Registry& registry, const EnumerateOptions& options);
 
+/// Whether the kernel takes the site, in this combo and with this share of its epilogue; tactics are for configure to
+/// judge. kInvalid says what it takes instead, or why nothing.
+Status check_offered(const Site& site, const Candidate& candidate);
+
 /// The kernel made from an op's reference function; its name is the op id without version plus ".reference".
 /// Row-major, one tactic. On a GPU it runs on the host with copies there and back. `device` outlives it.
 KernelRef reference_kernel(const OpRef& op, Device& device);

@@ -150,6 +150,7 @@ void OnnxNode::output(int n, Item item) {
 
 std::vector<TnValueId> OnnxNode::add(const std::string& op_id, const NewAttrs& attrs,
                                      const std::vector<TnValueId>& inputs, int num_outputs) {
+  translator_.count_node();
   std::string node = name_;
   if (num_added_++ > 0) {
     const std::string op = op_id.substr(0, op_id.find('/'));
@@ -174,6 +175,21 @@ std::vector<TnValueId> OnnxNode::add(const std::string& op_id, const NewAttrs& a
 TnValueId OnnxNode::constant(const TnTensor& tensor) {
   return translator_.graph_.add_const(translator_.value_names_.make(name_ + ".const"), tensor);
 }
+int64_t OnnxNode::made_elements(const Dims& dims) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  int64_t count = std::find(dims.begin(), dims.end(), 0) == dims.end() ? 1 : 0;
+  for (const int64_t size : dims) {
+    if (count != 0 && size > kMost / count) count = kMost + 1;
+    if (count <= kMost) count *= size;
+  }
+  if (count > kMost - translator_.num_made_) {
+    throw Unsupported{text("constants worked out from sizes, ", to_text(dims), " being the last, of more than ", kMost,
+                           " elements in all")};
+  }
+  translator_.num_made_ += count;
+  return count;
+}
+
 TnValueId OnnxNode::constant(const std::vector<int64_t>& values) {
   return constant(host_tensor(TN_I64, Dims{static_cast<int64_t>(values.size())}, values.data()));
 }

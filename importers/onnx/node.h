@@ -120,6 +120,9 @@ class OnnxNode {
   /// A constant of one element, f32 or of another number type, of rank 0.
   TnValueId scalar(int32_t dtype, double value);
   TnValueId constant(const TnTensor& tensor);
+  /// The number of elements of a constant, or of a list, that a rule is about to make from sizes that the model gives.
+  /// Unsupported once all those of the model have become too many: a few bytes of it must not become gigabytes.
+  int64_t made_elements(const Dims& dims);
   // Frequent single nodes.
   TnValueId cast(TnValueId value, int32_t dtype);  ///< the value itself if it has the dtype
   /// To these dims, where 0 copies a dim and -1 is worked out. A first dim that stays is copied, so that it may vary at

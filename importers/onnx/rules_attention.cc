@@ -148,7 +148,7 @@ void causal_conv_rule(OnnxNode& node) {
     throw Invalid(text("past_state: expected ", to_text(past_dims), ", found ", to_text(node.dims_of(past))));
   }
   if (past == TN_NO_ID) {
-    const std::vector<float> zeros(static_cast<size_t>(past_dims.elements()));
+    const std::vector<float> zeros(static_cast<size_t>(node.made_elements(past_dims)));
     past = node.cast(node.constant(host_tensor(TN_F32, past_dims, zeros.data())), node.dtype(0));
   }
   const TnValueId all = append(node, past, node.input(0));

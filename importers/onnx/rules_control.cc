@@ -104,9 +104,9 @@ int64_t at_or(const std::vector<int64_t>& list, size_t n, int64_t absent) { retu
 void scan_rule(OnnxNode& node) {
   const pb::GraphProto& body = node.graph("body");
   const int64_t num_scanned = node.i64("num_scan_inputs");
-  const int64_t num_states = node.num_inputs() - num_scanned;
-  if (num_scanned < 1 || num_states < 0)
+  if (num_scanned < 1 || num_scanned > node.num_inputs())
     throw Invalid(text("num_scan_inputs: found ", num_scanned, " for ", node.num_inputs(), " inputs"));
+  const int64_t num_states = node.num_inputs() - num_scanned;
   const std::vector<int64_t> none,
       input_axes = node.i64s("scan_input_axes", none), backwards = node.i64s("scan_input_directions", none),
       output_axes = node.i64s("scan_output_axes", none), output_backwards = node.i64s("scan_output_directions", none);

@@ -99,8 +99,9 @@ void dropout(OnnxNode& node) {
   node.output(0, node.input(0));
   if (!node.wants(1)) return;
   const Dims dims = node.dims(0);
-  const std::vector<uint8_t> kept(static_cast<size_t>(dims.elements()), 1);
-  const TnValueId mask = node.constant(host_tensor(TN_BOOL, dims, kept.data()));
+  const uint8_t kept = 1;
+  const TnValueId mask = node.add("tenon.expand/1", {node.constant(host_tensor(TN_BOOL, Dims{}, &kept)),
+                                                     node.constant(std::vector<int64_t>(dims.begin(), dims.end()))});
   node.output(1, node.since() < 10 ? node.cast(mask, node.dtype(0)) : mask);
 }
 

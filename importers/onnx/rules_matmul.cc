@@ -38,7 +38,7 @@ TnValueId transposed(OnnxNode& node, const TnTensor& matrix) {
   const auto size = static_cast<size_t>(dtype_size(matrix.dtype));
   std::vector<char> bytes(static_cast<size_t>(dims.elements()) * size);
   const char* from = static_cast<const char*>(matrix.data);
-  for (int64_t row = 0; row < dims[0]; ++row) {
+  for (int64_t row = 0; !bytes.empty() && row < dims[0]; ++row) {
     for (int64_t column = 0; column < dims[1]; ++column, from += size) {
       std::memcpy(bytes.data() + static_cast<size_t>(column * dims[0] + row) * size, from, size);
     }
@@ -54,7 +54,7 @@ std::optional<TnValueId> bias_row(OnnxNode& node, const std::optional<TnTensor>&
   const bool row = dims.rank > 0 && dims[dims.rank - 1] == n && count == n;
   if (dims.rank > 2 || (count != 1 && !row)) return std::nullopt;
   const auto size = static_cast<size_t>(dtype_size(c->dtype));
-  std::vector<char> bytes(static_cast<size_t>(n) * size);
+  std::vector<char> bytes(static_cast<size_t>(node.made_elements({n})) * size);
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
     std::memcpy(bytes.data() + i * size, static_cast<const char*>(c->data) + (count == 1 ? 0 : i * size), size);
   }

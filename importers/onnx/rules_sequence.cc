@@ -18,6 +18,7 @@ std::vector<TnValueId> sequence(OnnxNode& node, int n) {
 int64_t position(OnnxNode& node, int n, int64_t size, int64_t last, int64_t absent) {
   const std::optional<double> given = node.known_scalar(n);
   if (!given) return absent;
+  if (!(*given >= -9e15 && *given <= 9e15)) throw Invalid(text("position ", *given));
   const int64_t written = static_cast<int64_t>(*given);
   const int64_t at = written < 0 ? written + size : written;
   if (at < 0 || at > last) throw Invalid(text("position ", written, " is outside a sequence of ", size));
@@ -67,10 +68,11 @@ void split_to_sequence(OnnxNode& node) {
       const int64_t chunk = sizes.at(0);
       if (chunk < 1) throw Invalid(text("split: expected at least 1, found ", chunk));
       sizes.clear();
+      node.made_elements({dims[axis] / chunk + 1});
       for (int64_t from = 0; from < dims[axis]; from += chunk) sizes.push_back(std::min(chunk, dims[axis] - from));
     }
   } else {
-    sizes.assign(static_cast<size_t>(dims[axis]), 1);
+    sizes.assign(static_cast<size_t>(node.made_elements({dims[axis]})), 1);
     keep = node.flag("keepdims", true);
   }
   std::vector<TnValueId> items;

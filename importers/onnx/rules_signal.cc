@@ -8,7 +8,7 @@ namespace tenon::onnx {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr int64_t kMostElements = int64_t{1} << 28;
+constexpr int64_t kMostElements = int64_t{1} << 28;  // of what a size or an edge can be
 
 TnValueId transform(OnnxNode& node, TnValueId axis) {
   NewAttrs attrs = node.attrs();
@@ -52,7 +52,7 @@ void window(OnnxNode& node) {
   const double c = hann || hamming ? 0 : 0.08;
   // A symmetric window of one element is its middle.
   const double period = static_cast<double>(node.flag("periodic", true) ? size : size - 1);
-  std::vector<double> values(static_cast<size_t>(size), 1.0);
+  std::vector<double> values(static_cast<size_t>(node.made_elements({size})), 1.0);
   for (size_t n = 0; n < values.size() && period > 0; ++n) {
     const double turn = 2 * kPi * static_cast<double>(n) / period;
     values[n] = a - b * std::cos(turn) + c * std::cos(2 * turn);
@@ -70,15 +70,14 @@ void mel_weight_matrix(OnnxNode& node) {
     throw Invalid(text("inputs 3 and 4: expected edges 0 <= lower <= upper < 1e9, found ", lowest, " and ", highest));
   }
   const double step = (mel(highest) - mel(lowest)) / static_cast<double>(bands + 2);
+  const int64_t bins = dft_length / 2 + 1;
+  std::vector<double> values(static_cast<size_t>(node.made_elements({bins, bands})), 0.0);
   std::vector<int64_t> edges;
   for (int64_t n = 0; n < bands + 2; ++n) {
     const double hertz = 700 * (std::pow(10, (mel(lowest) + step * static_cast<double>(n)) / 2595) - 1);
     edges.push_back(static_cast<int64_t>(
         std::floor(static_cast<double>(dft_length + 1) * hertz / static_cast<double>(sample_rate))));
   }
-  const int64_t bins = dft_length / 2 + 1;
-  if (bins > kMostElements / bands) throw Invalid(text("a matrix of ", bins, " x ", bands, " does not fit in memory"));
-  std::vector<double> values(static_cast<size_t>(bins * bands), 0.0);
   for (int64_t band = 0; band < bands; ++band) {
     const auto edge = [&](int64_t n) { return edges[static_cast<size_t>(band + n)]; };
     const double rise = static_cast<double>(edge(1) - edge(0)), fall = static_cast<double>(edge(2) - edge(1));

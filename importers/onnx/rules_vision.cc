@@ -132,12 +132,12 @@ void affine_grid(OnnxNode& node) {
     throw Invalid(text("expected theta [N,2,3] and size (N,C,H,W), or [N,3,4] and (N,C,D,H,W), found theta ",
                        to_text(theta), " and a size of ", size.size(), " numbers"));
   }
-  int64_t points = 1;
+  Dims cells_of = {rank + 1};
   for (int64_t axis = 2; axis < rank + 2; ++axis) {
-    const int64_t cells = size[static_cast<size_t>(axis)];
-    if (cells < 1 || cells > (int64_t{1} << 28) / points) throw Invalid(text("size: found ", cells));
-    points *= cells;
+    cells_of.push_back(size[static_cast<size_t>(axis)]);
+    if (cells_of[cells_of.rank - 1] < 1) throw Invalid(text("size: found ", cells_of[cells_of.rank - 1]));
   }
+  const int64_t points = node.made_elements(cells_of) / (rank + 1);
   const bool corners = node.flag("align_corners", false);
   std::vector<float> base;
   for (int64_t point = 0; point < points; ++point) {

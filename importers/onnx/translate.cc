@@ -250,7 +250,7 @@ void Translator::translate(const pb::NodeProto& proto, Scope& scope, const Call&
   OnnxNode node(*this, proto, scope, call);
   std::string name = proto.name();
   if (name.empty()) name = text(proto.op_type(), "_", proto.output_size() > 0 ? proto.output(0) : "");
-  node.name_ = node_names_.make(scope.prefix() + name);
+  node.name_ = node_names_.make(scope.full_name(name.substr(0, Scope::kLongestName)));
   const std::string where = text("node '", node.name_, "' (", proto.op_type(), ")");
   node.num_outputs_ = proto.output_size();
   node.outputs_.resize(static_cast<size_t>(proto.output_size()));
@@ -432,7 +432,7 @@ void Translator::publish(OnnxNode& node, const pb::NodeProto& proto, Scope& scop
     std::optional<Item>& item = node.outputs_[static_cast<size_t>(n)];
     if (!item) item = Item{};  // an output that this operator leaves out
     if (item->kind == Item::Kind::kTensor && named_.insert(item->value).second) {
-      const std::string wanted = scope.prefix() + name;
+      const std::string wanted = scope.full_name(name);
       if (graph_.find_value(wanted) == TN_NO_ID) graph_.rename(item->value, wanted);
       value_names_.insert(wanted);
     }
@@ -446,7 +446,7 @@ const Item* Translator::lookup(const std::string& name, Scope& scope) {
   const pb::TensorProto* tensor = scope.pending(name, &owner);
   if (tensor == nullptr) return nullptr;
   try {
-    owner->set(name, Item::tensor(initializer(*tensor, owner->prefix() + name)));
+    owner->set(name, Item::tensor(initializer(*tensor, owner->full_name(name))));
   } catch (const Unsupported& unsupported) {
     decline(unsupported.what, name);
     owner->set(name, {Item::Kind::kFailed, TN_NO_ID, {}});

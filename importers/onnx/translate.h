@@ -2,6 +2,7 @@
 #ifndef TENON_IMPORTERS_ONNX_TRANSLATE_H_
 #define TENON_IMPORTERS_ONNX_TRANSLATE_H_
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,14 +23,22 @@ inline constexpr const char* kImporterId = "tenon.onnx";
 /// The names of one graph; those of the graph around it are seen too.
 class Scope {
  public:
-  Scope(const Scope* outer, std::string prefix) : outer_(outer), prefix_(std::move(prefix)) {}
+  /// Of names that are put together this much is kept: in graphs that are unrolled many times, or lie deep inside one
+  /// another, all of it would take gigabytes.
+  static constexpr size_t kLongestName = 500;
+  /// `path`: of the node that the graph lies in, "" for the model's own.
+  Scope(const Scope* outer, const std::string& path)
+      : outer_(outer), prefix_(path.substr(path.size() - std::min(path.size(), kLongestName))) {}
   const Item* find(const std::string& name) const;
   /// The initializer of that name which has not become a constant yet, and whose scope it is.
   const pb::TensorProto* pending(const std::string& name, Scope** owner);
   void set(const std::string& name, Item item) { items_[name] = std::move(item); }
   bool has_own(const std::string& name) const { return items_.count(name) != 0 || pending_.count(name) != 0; }
   void add_initializer(const pb::TensorProto& tensor) { pending_[tensor.name()] = &tensor; }
-  const std::string& prefix() const { return prefix_; }
+  /// What a node or value of this graph is called in the whole model.
+  std::string full_name(const std::string& name) const {
+    return prefix_.empty() ? name : prefix_ + name.substr(0, kLongestName);
+  }
 
  private:
   const Scope* outer_;
@@ -112,6 +121,7 @@ class Translator {
   UniqueNames value_names_, node_names_;
   std::set<TnValueId> named_;  ///< values that have their name for good
   int64_t num_nodes_ = 0;
+  int64_t num_made_ = 0;  ///< elements of constants that are not the model's own
 };
 
 }  // namespace tenon::onnx

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -160,7 +162,10 @@ class ImportTest : public ::testing::Test {
     auto network = Network::create(*library_);
     if (!network.ok()) return network.status().message();
     network_.emplace(*network);
-    status_ = network_->import(write("m.onnx", bytes), "tenon.onnx", options);
+    const std::string path = write("m.onnx", bytes);
+    const auto start = std::chrono::steady_clock::now();
+    status_ = network_->import(path, "tenon.onnx", options);
+    longest_ = std::max(longest_, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return status_.ok() ? "no failure" : status_.message();
   }
   std::string failure_of(const pb::ModelProto& model, const std::string& options = "") {
@@ -207,6 +212,7 @@ class ImportTest : public ::testing::Test {
     return result;
   }
 
+  static inline double longest_ = 0;  ///< seconds of an import
   std::filesystem::path folder_;
   std::optional<Library> library_;
   std::optional<Network> network_;

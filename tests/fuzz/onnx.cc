@@ -1,0 +1,11 @@
+// The ONNX importer. An input is a model file; "data.bin" beside it is there for external data.
+#include "tests/fuzz/fuzzing.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tenon::fuzzing;
+  static const tenon::Library library = quiet_library("tenon.onnx");
+  static const Folder folder;
+  static const std::string external = folder.write("data.bin", std::string(64, '\x01'));
+  import(library, folder.write("model.onnx", as_text(data, size)), "tenon.onnx");
+  return 0;
+}
