@@ -248,6 +248,21 @@ TnStatus tn_context_set_tensor(TnContext* context, const char* name, void* data,
   });
 }
 
+TnStatus tn_context_set_output_allocator(TnContext* context, const char* name, TnAllocateOutputFn allocate,
+                                         void* allocate_context) {
+  return guarded([&]() -> Status {
+    TENON_RETURN_IF_ERROR(need(context, "context"));
+    TENON_RETURN_IF_ERROR(need(name, "name"));
+    tenon::ExecutionContext::OutputAllocator function;
+    if (allocate != nullptr) {
+      function = [=](const std::string& output, std::uint64_t bytes, const TnDims& dims) {
+        return allocate(allocate_context, output.c_str(), bytes, &dims);
+      };
+    }
+    return context->context->set_output_allocator(name, std::move(function));
+  });
+}
+
 TnStatus tn_context_set_scratch(TnContext* context, void* memory, uint64_t bytes) {
   return guarded([&]() -> Status {
     TENON_RETURN_IF_ERROR(need(context, "context"));

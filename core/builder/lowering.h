@@ -14,7 +14,7 @@ Status lower(const Graph& graph, const Selection& selection, Reformats* reformat
              BuildOutput* output);
 
 /// Makes sure that the chosen kernels take the least and the largest dims of the plan's profiles, and writes down how
-/// much memory they need and which dims the outputs have. Nothing for a plan without profiles.
+/// much memory they need and which dims the outputs have. Of outputs whose size depends on data it says so.
 Status finish_profile(const BuildOptions& options, Plan* plan);
 
 }  // namespace tenon

@@ -27,9 +27,24 @@ void widen(const TnDims& dims, PlanIo* io) {
   }
 }
 
+/// Of outputs whose dims depend on data only the largest dims are known.
+void mark_bounds(Plan* plan) {
+  std::vector<bool> bounded(plan->tensors.size(), false);
+  for (const PlanNode& node : plan->nodes) {
+    const bool bound =
+        node.data_dependent || std::any_of(node.inputs.begin(), node.inputs.end(),
+                                           [&](std::uint32_t id) { return id != kNoTensor && bounded[id]; });
+    for (const std::uint32_t output : node.outputs) bounded[output] = bound;
+  }
+  for (PlanIo& output : plan->outputs) {
+    if (bounded[output.tensor]) std::fill_n(output.min.d, output.min.rank, 0);
+  }
+}
+
 }  // namespace
 
 Status finish_profile(const BuildOptions& options, Plan* plan) {
+  mark_bounds(plan);
   if (!plan->has_profile()) return {};
   TENON_ASSIGN(const ShapeModel model, ShapeModel::create(*plan, options.registry));
   for (const bool largest : {false, true}) {

@@ -128,11 +128,10 @@ Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, 
 
 /// Whether all that a node gives is known, but for these dims only: folding has left it for that reason. What the graph
 /// gives has to be computed by a kernel.
-bool is_shape_node(const Graph& graph, NodeId id) {
+bool is_shape_node(const Graph& graph, const std::vector<bool>& varying, NodeId id) {
   const std::vector<ValueId>& outputs = graph.node(id).outputs;
-  return !graph.profiles().empty() && can_evaluate(graph, id) &&
-         std::all_of(outputs.begin(), outputs.end(), [&](ValueId output) {
-           return graph.value(output).constant != nullptr && !graph.is_output(output);
+  return can_evaluate(graph, id) && std::all_of(outputs.begin(), outputs.end(), [&](ValueId output) {
+           return varying[output] && graph.value(output).constant != nullptr && !graph.is_output(output);
          });
 }
 
@@ -381,8 +380,9 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
   Selection selection;
   TENON_ASSIGN(const Extremes extremes, extremes_of(graph));
   TENON_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
+  TENON_ASSIGN(const std::vector<bool> varying, graph.varying());
   for (const NodeId id : order) {
-    if (is_shape_node(graph, id)) {
+    if (is_shape_node(graph, varying, id)) {
       selection.shape_nodes.emplace_back(id, selection.order.size());
     } else {
       selection.order.push_back(id);

@@ -122,7 +122,8 @@ Result<NodeId> Graph::add_node(std::string_view op_id, const std::string& name, 
   TENON_RETURN_IF_ERROR(check_ports(owner, *node.op.op, &inputs, num_outputs));
   TENON_RETURN_IF_ERROR(apply_schema(owner, node.op.op->params, node.op.op->num_params, &attrs));
   std::vector<TnTensor> tensors(num_outputs);
-  TENON_RETURN_IF_ERROR(infer_outputs(owner, node.op, attrs, inputs, &tensors));
+  bool bound = false;
+  TENON_RETURN_IF_ERROR(infer_outputs(owner, node.op, attrs, inputs, &tensors, &bound));
 
   if (output_names.size() > num_outputs) {
     return Status(Code::kInvalid,
@@ -144,6 +145,7 @@ Result<NodeId> Graph::add_node(std::string_view op_id, const std::string& name, 
     }
     value.dtype = tensors[i].dtype;
     value.dims = tensors[i].dims;
+    value.bound = bound;
     value.producer = id;
     value.producer_output = i;
     node.outputs.push_back(static_cast<ValueId>(values_.size() + i));
@@ -204,13 +206,12 @@ Status Graph::set_profile(ValueId input, const Profile& profile) {
 Result<std::vector<bool>> Graph::varying() const {
   std::vector<bool> varying(values_.size(), false);
   for (const auto& [input, profile] : profiles_) varying[input] = true;
-  if (profiles_.empty()) return varying;
   TENON_ASSIGN(const std::vector<NodeId> order, topological_order());
   for (const NodeId id : order) {
     const Node& node = nodes_[id];
     const bool varies = std::any_of(node.inputs.begin(), node.inputs.end(),
                                     [&](ValueId input) { return input != kNoId && varying[input]; });
-    for (const ValueId output : node.outputs) varying[output] = varies;
+    for (const ValueId output : node.outputs) varying[output] = varies || values_[output].bound;
   }
   return varying;
 }

@@ -35,6 +35,9 @@ struct OpRef {
   explicit operator bool() const { return op != nullptr; }
 };
 
+/// TN_PORT_* of the port that input n of a node belongs to: the last one stands for all that follow.
+std::uint32_t input_flags(const TnOp& op, std::size_t input);
+
 /// Where a graph finds what ops mean; the registry is one.
 class OpSource {
  public:
@@ -52,6 +55,7 @@ struct Value {
   NodeId producer = kNoId;  ///< kNoId: a graph input or a constant
   std::uint32_t producer_output = 0;
   std::shared_ptr<const HostTensor> constant;  ///< contents, if known at build time; of computed values the small ones
+  bool bound = false;                          ///< the data decide the dims; these are the largest that they can be
   bool alive = true;
 
   /// Contents that stay: what is known of a computed value may change with the dims of inputs.
@@ -138,8 +142,8 @@ class Graph {
   const std::vector<ValueId>& outputs() const { return outputs_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::map<ValueId, Profile>& profiles() const { return profiles_; }
-  /// By value id: whether dims or contents may depend on the dims that vary at run time. What is known of the contents
-  /// of such a value holds for the present dims only.
+  /// By value id: whether dims or contents may depend on dims that vary at run time or on sizes that data decide. What
+  /// is known of the contents of such a value holds for the present dims only.
   Result<std::vector<bool>> varying() const;
   const OpSource& ops() const { return *ops_; }
   std::shared_ptr<const OpSource> shared_ops() const { return ops_; }
@@ -196,8 +200,9 @@ class Graph {
   Status check_ports(const std::string& owner, const TnOp& op, std::vector<ValueId>* inputs,
                      std::uint32_t num_outputs) const;
   /// Asks the op for dims and dtypes of the outputs; writes one tensor without data per output.
+  /// *bound: they are the largest that the dims can be, for the contents that decide them are not known.
   Status infer_outputs(const std::string& owner, const OpRef& op, const Attrs& attrs,
-                       const std::vector<ValueId>& inputs, std::vector<TnTensor>* outputs) const;
+                       const std::vector<ValueId>& inputs, std::vector<TnTensor>* outputs, bool* bound) const;
   /// Evaluates small outputs of a node whose inputs are known; forgets those of others.
   void learn_contents(NodeId node);
   bool depends_on(ValueId value, ValueId ancestor) const;

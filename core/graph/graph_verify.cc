@@ -26,6 +26,11 @@ std::string value_text(const Value& value) {
 
 }  // namespace
 
+std::uint32_t input_flags(const TnOp& op, std::size_t input) {
+  if (op.num_inputs == 0) return 0;
+  return port_flags(op.inputs, static_cast<std::uint32_t>(std::min<std::size_t>(input, op.num_inputs - 1)));
+}
+
 Status Graph::check_ports(const std::string& owner, const TnOp& op, std::vector<ValueId>* inputs,
                           std::uint32_t num_outputs) const {
   const bool variadic = op.num_inputs > 0 && (port_flags(op.inputs, op.num_inputs - 1) & TN_PORT_VARIADIC) != 0;
@@ -65,7 +70,7 @@ Status Graph::check_ports(const std::string& owner, const TnOp& op, std::vector<
 }
 
 Status Graph::infer_outputs(const std::string& owner, const OpRef& op, const Attrs& attrs,
-                            const std::vector<ValueId>& inputs, std::vector<TnTensor>* outputs) const {
+                            const std::vector<ValueId>& inputs, std::vector<TnTensor>* outputs, bool* bound) const {
   if (op.op->infer == nullptr) {
     return {Code::kInternal, owner + ": the op has no shape rule; that is a fault of the plugin"};
   }
@@ -88,8 +93,14 @@ Status Graph::infer_outputs(const std::string& owner, const OpRef& op, const Att
                       &attrs,
                       tensors.data(),
                       outputs->data()};
+  *bound = false;
+  for (std::uint32_t i = 0; op.op->infer_bound != nullptr && i < tensors.size(); ++i) {
+    const bool decides = (input_flags(*op.op, i) & TN_PORT_HOST_VALUE) != 0;
+    *bound = *bound || (decides && inputs[i] != kNoId && tensors[i].data == nullptr);
+  }
+  const auto infer = *bound ? op.op->infer_bound : op.op->infer;
   clear_failure();
-  TENON_RETURN_IF_ERROR(take_failure(op.op->infer(op.host, op.op, &question), owner + ": infer"));
+  TENON_RETURN_IF_ERROR(take_failure(infer(op.host, op.op, &question), owner + ": infer"));
   for (std::size_t i = 0; i < outputs->size(); ++i) {
     const TnTensor& output = (*outputs)[i];
     const std::string where = fmt::format("{}: infer of the op's plugin gave output {}", owner, i);
@@ -111,12 +122,14 @@ Status Graph::infer(NodeId id, bool update) {
   const Node& node = nodes_[id];
   const std::string owner = fmt::format("node \"{}\" ({})", node.name, node.op.op->id);
   std::vector<TnTensor> tensors(node.outputs.size());
-  TENON_RETURN_IF_ERROR(infer_outputs(owner, node.op, node.attrs, node.inputs, &tensors));
+  bool bound = false;
+  TENON_RETURN_IF_ERROR(infer_outputs(owner, node.op, node.attrs, node.inputs, &tensors, &bound));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     Value& value = values_[node.outputs[i]];
     if (update) {
       value.dtype = tensors[i].dtype;
       value.dims = tensors[i].dims;
+      value.bound = bound;
     } else if (value.dtype != tensors[i].dtype || !same_dims(value.dims, tensors[i].dims)) {
       return {Code::kInvalid, fmt::format("{}: output {} is inferred as {}{}", owner, value_text(value),
                                           dtype_name(tensors[i].dtype), dims_text(tensors[i].dims))};

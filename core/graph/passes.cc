@@ -14,11 +14,7 @@ namespace {
 
 using Buffer = std::shared_ptr<unsigned char[]>;
 
-bool is_dims_only(const TnOp& op, std::size_t input) {
-  if (op.inputs == nullptr || op.num_inputs == 0) return false;
-  const TnPortSpec* port = op.inputs[std::min<std::size_t>(input, op.num_inputs - 1)];
-  return port != nullptr && (port->flags & TN_PORT_DIMS_ONLY) != 0;
-}
+bool is_dims_only(const TnOp& op, std::size_t input) { return (input_flags(op, input) & TN_PORT_DIMS_ONLY) != 0; }
 
 /// What is known of a node's inputs; null where that is nothing.
 std::vector<std::shared_ptr<const HostTensor>> known_inputs(const Graph& graph, const Node& node) {

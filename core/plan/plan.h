@@ -70,6 +70,7 @@ struct PlanNode {
   double ms = 0;
   std::vector<std::uint8_t> state;  ///< of the kernel's serialize
   std::int32_t stream = 0;
+  bool data_dependent = false;  ///< its inputs decide the dims of its outputs, which are bounds until these are known
 
   std::uint64_t persistent_bytes = 0;
   bool has_persistent = false;                          ///< the bytes are stored (RELOCATABLE kernels)
@@ -95,7 +96,8 @@ struct ShapeNode {
 struct PlanIo {
   std::string name;
   std::uint32_t tensor = 0;
-  TnDims min{};  ///< the dims that it may have at run time; those of the tensor are the optimum
+  TnDims
+      min{};  ///< the dims that it may have at run time; those of the tensor are the optimum or, where data decide, max
   TnDims max{};
 };
 
@@ -125,7 +127,12 @@ struct Plan {
   std::uint64_t context_device_bytes = 0;
   std::uint64_t scratch_bytes = 0;  ///< activation memory and workspace for the largest dims of the profiles
 
-  /// Whether inputs may have other dims than those of the plan.
+  /// Whether tensors may have other dims than those of the plan.
+  bool has_varying_dims() const {
+    return has_profile() ||
+           std::any_of(nodes.begin(), nodes.end(), [](const PlanNode& node) { return node.data_dependent; });
+  }
+  /// Whether inputs may.
   bool has_profile() const {
     return std::any_of(inputs.begin(), inputs.end(), [](const PlanIo& io) { return !same_dims(io.min, io.max); });
   }

@@ -100,6 +100,7 @@ Plan example_plan() {
   softmax.combo.aliases = {{0, 0, TN_MAY_ALIAS, 0}};
   softmax.ms = 0.5;
   softmax.stream = 1;
+  softmax.data_dependent = true;
   softmax.persistent_bytes = 64;
 
   plan.nodes = {conv, softmax};

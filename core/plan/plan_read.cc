@@ -339,6 +339,7 @@ class PlanReader {
     if (state_bytes_ > constants_bytes_) fail("its plan refers to the same kernel state more than once");
     if (status_.ok()) node.state.assign(state.begin(), state.end());
     node.stream = stored.stream();
+    node.data_dependent = stored.data_dependent();
     node.persistent_bytes = stored.persistent_bytes();
     node.has_persistent = stored.persistent() != nullptr;
     if (node.has_persistent) {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "core/graph/passes.h"
 #include "core/plan/placement.h"
 
@@ -9,7 +12,7 @@ namespace tenon {
 
 Status ShapeModel::add_node(const Plan& plan, const std::string& name, const std::string& op_id, const Attrs& attrs,
                             const std::vector<Expression>& epilogues, const std::vector<std::uint32_t>& inputs,
-                            const std::vector<std::uint32_t>& outputs, bool is_shape_node) {
+                            const std::vector<std::uint32_t>& outputs, Step step) {
   std::vector<ValueId> input_values;
   for (const std::uint32_t input : inputs) input_values.push_back(input == kNoTensor ? kNoId : values_[input]);
   TENON_ASSIGN(const NodeId node, graph_.add_node(op_id, name, attrs, std::move(input_values),
@@ -24,7 +27,8 @@ Status ShapeModel::add_node(const Plan& plan, const std::string& name, const std
                           dims_text(plan.tensors[outputs[i]].dims), dims_text(graph_.value(value).dims))};
     }
   }
-  order_.push_back({node, is_shape_node});
+  step.node = node;
+  order_.push_back(step);
   return {};
 }
 
@@ -57,46 +61,96 @@ Result<ShapeModel> ShapeModel::create(const Plan& plan, std::shared_ptr<const Op
       TENON_ASSIGN(model.values_[t], model.graph_.add_constant("", plan.constants[tensor.index]));
     }
   }
+  for (const PlanIo& input : plan.inputs) model.inputs_.push_back(model.values_[input.tensor]);
   auto shape_node = plan.shape_nodes.begin();
   for (std::size_t n = 0; n <= plan.nodes.size(); ++n) {
     for (; shape_node != plan.shape_nodes.end() && shape_node->position == n; ++shape_node) {
       TENON_RETURN_IF_ERROR(model.add_node(plan, shape_node->name, shape_node->op_id, shape_node->attrs, {},
-                                           shape_node->inputs, shape_node->outputs, true));
+                                           shape_node->inputs, shape_node->outputs, Step{}));
     }
     if (n == plan.nodes.size()) break;
     const PlanNode& node = plan.nodes[n];
-    TENON_RETURN_IF_ERROR(
-        model.add_node(plan, node.name, node.op_id, node.attrs, node.epilogues, node.inputs, node.outputs, false));
+    TENON_RETURN_IF_ERROR(model.add_node(plan, node.name, node.op_id, node.attrs, node.epilogues, node.inputs,
+                                         node.outputs, {kNoId, n, node.data_dependent}));
   }
   return model;
 }
 
-Result<Plan> ShapeModel::specialize(const Plan& plan, const std::vector<TnDims>& dims) const {
-  Graph graph = graph_;
-  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    TENON_RETURN_IF_ERROR(check_dims(plan.inputs[i], dims[i]));
-    graph.value(values_[plan.inputs[i].tensor]).dims = dims[i];
-  }
+Status ShapeModel::infer(const std::vector<TnDims>& dims, const std::vector<TnDims>& sizes, std::size_t end,
+                         Graph* graph) const {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) graph->value(inputs_[i]).dims = dims[i];
+  auto size = sizes.begin();
   for (const Step& step : order_) {
-    TENON_RETURN_IF_ERROR(graph.infer(step.node, true));
-    if (step.is_shape_node) TENON_RETURN_IF_ERROR(graph.evaluate(step.node));
+    if (step.plan_node != kShapeNode && step.plan_node >= end) break;
+    if (step.data_dependent && size != sizes.end()) {
+      for (const ValueId output : std::as_const(*graph).node(step.node).outputs) {
+        graph->value(output).dims = *size++;
+        graph->value(output).bound = false;
+      }
+      continue;
+    }
+    TENON_RETURN_IF_ERROR(graph->infer(step.node, true));
+    if (step.plan_node == kShapeNode) TENON_RETURN_IF_ERROR(graph->evaluate(step.node));
   }
+  return {};
+}
 
-  Plan result = plan;
-  for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+void ShapeModel::apply(const Graph& graph, Plan* plan) const {
+  for (std::size_t t = 0; t < plan->tensors.size(); ++t) {
     if (values_[t] == kNoId) continue;
     const Value& value = graph.value(values_[t]);
-    PlanTensor& tensor = result.tensors[t];
+    PlanTensor& tensor = plan->tensors[t];
     tensor.dims = value.dims;
-    if (tensor.storage == Storage::kConstant) result.constants[tensor.index] = value.constant;
+    if (tensor.storage == Storage::kConstant) plan->constants[tensor.index] = value.constant;
   }
-  for (PlanNode& node : result.nodes) {
+  for (PlanNode& node : plan->nodes) {
     node.state.clear();
     node.persistent.clear();
     node.stored_persistent.reset();
     node.has_persistent = false;
   }
+}
+
+Result<Plan> ShapeModel::specialize(const Plan& plan, const std::vector<TnDims>& dims) const {
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) TENON_RETURN_IF_ERROR(check_dims(plan.inputs[i], dims[i]));
+  Graph graph = graph_;
+  TENON_RETURN_IF_ERROR(infer(dims, {}, plan.nodes.size(), &graph));
+  Plan result = plan;
+  apply(graph, &result);
   TENON_RETURN_IF_ERROR(place_tensors(&result));
+  return result;
+}
+
+Result<Plan> ShapeModel::specialize(const Plan& bounded, const std::vector<TnDims>& dims,
+                                    const std::vector<TnDims>& sizes) const {
+  Graph graph = graph_;
+  TENON_RETURN_IF_ERROR(infer(dims, sizes, bounded.nodes.size(), &graph));
+  Plan result = bounded;
+  apply(graph, &result);
+  for (PlanTensor& tensor : result.tensors) {
+    TENON_ASSIGN(const std::uint64_t bytes, tensor_bytes(tensor.dtype, tensor.dims, tensor.format));
+    if (bytes > tensor.bytes) {
+      return Status(Code::kInvalid,
+                    fmt::format("tensor '{}' is {} with these data, more than the {} bytes of its bound", tensor.name,
+                                dims_text(tensor.dims), tensor.bytes));
+    }
+  }
+  return result;
+}
+
+Result<std::vector<TnDims>> ShapeModel::next_sizes(
+    const std::vector<TnDims>& dims, const std::vector<TnDims>& sizes, std::size_t node,
+    const std::vector<std::shared_ptr<const HostTensor>>& contents) const {
+  Graph graph = graph_;
+  TENON_RETURN_IF_ERROR(infer(dims, sizes, node, &graph));
+  const auto step = std::find_if(order_.begin(), order_.end(), [&](const Step& s) { return s.plan_node == node; });
+  const std::vector<ValueId> inputs = std::as_const(graph).node(step->node).inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (contents[i] != nullptr) graph.set_constant(inputs[i], contents[i]);
+  }
+  TENON_RETURN_IF_ERROR(graph.infer(step->node, true));
+  std::vector<TnDims> result;
+  for (const ValueId output : std::as_const(graph).node(step->node).outputs) result.push_back(graph.value(output).dims);
   return result;
 }
 

@@ -24,18 +24,34 @@ class ShapeModel {
   /// cannot have such inputs. The result has no kernel state and no packed weights.
   Result<Plan> specialize(const Plan& plan, const std::vector<TnDims>& dims) const;
 
+  /// The same where the dims of all outputs of the first data-dependent nodes are known, in the order of the plan.
+  /// `bounded` is the plan for the same dims of the inputs without that knowledge; tensors stay in their places.
+  Result<Plan> specialize(const Plan& bounded, const std::vector<TnDims>& dims, const std::vector<TnDims>& sizes) const;
+  /// Dims of the outputs of the next data-dependent node, number `node` of the plan. `contents`: those of its inputs
+  /// that decide them, null for others. Errors are those of the op's infer.
+  Result<std::vector<TnDims>> next_sizes(const std::vector<TnDims>& dims, const std::vector<TnDims>& sizes,
+                                         std::size_t node,
+                                         const std::vector<std::shared_ptr<const HostTensor>>& contents) const;
+
  private:
   struct Step {
     NodeId node = kNoId;
-    bool is_shape_node = false;
+    std::size_t plan_node = kShapeNode;
+    bool data_dependent = false;
   };
+  static constexpr std::size_t kShapeNode = ~std::size_t{0};
 
   explicit ShapeModel(Graph graph) : graph_(std::move(graph)) {}
   Status add_node(const Plan& plan, const std::string& name, const std::string& op_id, const Attrs& attrs,
                   const std::vector<Expression>& epilogues, const std::vector<std::uint32_t>& inputs,
-                  const std::vector<std::uint32_t>& outputs, bool is_shape_node);
+                  const std::vector<std::uint32_t>& outputs, Step step);
+  /// Infers the nodes before number `end` of the plan.
+  Status infer(const std::vector<TnDims>& dims, const std::vector<TnDims>& sizes, std::size_t end, Graph* graph) const;
+  /// Writes what was inferred into a plan.
+  void apply(const Graph& graph, Plan* plan) const;
 
   Graph graph_;
+  std::vector<ValueId> inputs_;  ///< of the plan
   std::vector<ValueId> values_;  ///< of each tensor of the plan; kNoId: nothing computes it
   std::vector<Step> order_;      ///< producers first
 };

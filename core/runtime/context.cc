@@ -1,4 +1,4 @@
-// Running a context: nothing here allocates unless something fails.
+// Running a context: nothing here allocates unless something fails or a size depends on data.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,10 +25,10 @@ TnExec ExecutionContext::Impl::exec_for(std::size_t layer, const TnExec& base) c
 Status ExecutionContext::Impl::check_ready() const {
   std::vector<std::string> missing;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].data == nullptr) missing.push_back("input '" + plan().inputs[i].name + "'");
+    if (!inputs[i].ready()) missing.push_back("input '" + plan().inputs[i].name + "'");
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].data == nullptr) missing.push_back("output '" + plan().outputs[i].name + "'");
+    if (!outputs[i].ready()) missing.push_back("output '" + plan().outputs[i].name + "'");
   }
   if (!missing.empty()) {
     return {Code::kInvalid, fmt::format("no memory was given for {}; call set_tensor first", join(missing))};
@@ -110,11 +110,74 @@ Status ExecutionContext::Impl::run_layer(std::size_t layer, const TnExec& base) 
   return status.with_context("layer '" + plan().nodes[layer].name + "'");
 }
 
-Status ExecutionContext::Impl::run_layers(Stream& stream) const {
+Status ExecutionContext::Impl::run_layers(Stream& stream) {
+  return run_layers(stream, [&](std::size_t layer, const TnExec& base) { return run_layer(layer, base); });
+}
+
+Status ExecutionContext::Impl::run_layers(Stream& stream, const RunLayer& run) {
   TnExec base{};
   device().prepare_exec(stream, &base);
-  for (std::size_t layer = 0; layer < ready->layers.size(); ++layer) TENON_RETURN_IF_ERROR(run_layer(layer, base));
+  const std::vector<std::size_t> stops = ready->stops;
+  std::vector<TnDims> sizes;
+  std::size_t layer = 0;
+  for (std::size_t stop = 0; stop <= stops.size(); ++stop) {
+    const std::size_t end = stop < stops.size() ? stops[stop] : ready->layers.size();
+    TENON_RETURN_IF_ERROR(allocate_outputs(layer, end));
+    for (; layer < end; ++layer) TENON_RETURN_IF_ERROR(run(layer, base));
+    if (stop == stops.size()) break;
+    const Status status = learn_sizes(layer, stream, &sizes);
+    if (!status.ok()) return status.with_context("layer '" + plan().nodes[layer].name + "'");
+    TENON_ASSIGN(std::shared_ptr<const Executable> executable, engine->executable_for(input_dims, sizes));
+    TENON_RETURN_IF_ERROR(use(std::move(executable), layer));
+  }
   return {};
+}
+
+/// Looks at the inputs of a layer that decide the dims of its outputs.
+Status ExecutionContext::Impl::learn_sizes(std::size_t layer, Stream& stream, std::vector<TnDims>* sizes) {
+  const PlanNode& node = plan().nodes[layer];
+  const OpRef op = engine->options.registry->find_op(node.op_id);
+  if (!op) return {Code::kNotFound, fmt::format("no loaded plugin has op {}", node.op_id)};
+  TENON_RETURN_IF_ERROR(wait(stream));
+  std::vector<std::shared_ptr<const HostTensor>> contents(node.inputs.size());
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNoTensor || (input_flags(*op.op, i) & TN_PORT_HOST_VALUE) == 0) continue;
+    const PlanTensor& tensor = plan().tensors[node.inputs[i]];
+    if (tensor.storage == Storage::kConstant) continue;  // known to the shape model
+    std::vector<std::uint8_t> bytes(tensor.bytes);
+    TENON_RETURN_IF_ERROR(device().copy_to_host(bytes.data(), layer_inputs(layer)[i].data, bytes.size(), stream));
+    TENON_RETURN_IF_ERROR(wait(stream));
+    TENON_ASSIGN(contents[i], HostTensor::create(tensor.dtype, tensor.dims, bytes.data(), bytes.size()));
+  }
+  TENON_ASSIGN(const std::vector<TnDims> found, engine->shapes->next_sizes(input_dims, *sizes, layer, contents));
+  sizes->insert(sizes->end(), found.begin(), found.end());
+  return {};
+}
+
+/// Asks the caller for memory of outputs that the layers from `begin` to `end` write.
+Status ExecutionContext::Impl::allocate_outputs(std::size_t begin, std::size_t end) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    Binding& binding = outputs[i];
+    const PlanIo& output = plan().outputs[i];
+    const PlanTensor& tensor = plan().tensors[output.tensor];
+    const auto writer = static_cast<std::size_t>(tensor.first_use);
+    if (binding.allocate == nullptr || writer < begin || writer >= end) continue;
+    TENON_ASSIGN(const std::uint64_t bytes, tensor_bytes(tensor.dtype, tensor.dims, tensor.format));
+    void* memory = binding.allocate(output.name, bytes, tensor.dims);
+    if (memory == nullptr) {
+      return {Code::kNoMemory,
+              fmt::format("output '{}': its allocator gave no memory for {} bytes", output.name, bytes)};
+    }
+    TENON_RETURN_IF_ERROR(bind_end("output '" + output.name + "'", output.tensor, true, memory, nullptr, &binding));
+  }
+  return {};
+}
+
+/// The sizes that data had in the latest run are no more.
+Status ExecutionContext::Impl::forget_sizes() {
+  if (ready->stops.empty()) return {};
+  TENON_ASSIGN(std::shared_ptr<const Executable> executable, engine->executable_for(input_dims));
+  return ready == executable ? Status() : use(std::move(executable));
 }
 
 /// If the launches cannot be recorded, says why, once.
@@ -134,7 +197,9 @@ Status ExecutionContext::Impl::record() {
 
 Status ExecutionContext::Impl::enqueue(Stream& stream) {
   if (activity != nullptr) activity->begin();
+  TENON_RETURN_IF_ERROR(forget_sizes());
   TENON_RETURN_IF_ERROR(gather(stream));
+  if (recordable) TENON_RETURN_IF_ERROR(allocate_outputs(0, ready->layers.size()));
   if (recordable && !recorded) TENON_RETURN_IF_ERROR(record());
   TENON_RETURN_IF_ERROR(recorded ? recording->launch(stream) : run_layers(stream));
   TENON_RETURN_IF_ERROR(scatter(stream));
@@ -161,14 +226,14 @@ Result<std::vector<LayerTime>> ExecutionContext::Impl::profile() {
     TENON_ASSIGN(std::unique_ptr<Event> event, device().create_event());
     events.push_back(std::move(event));
   }
+  TENON_RETURN_IF_ERROR(forget_sizes());
   TENON_RETURN_IF_ERROR(gather(*own_stream));
-  TnExec base{};
-  device().prepare_exec(*own_stream, &base);
   TENON_RETURN_IF_ERROR(events[0]->record(*own_stream));
-  for (std::size_t layer = 0; layer < ready->layers.size(); ++layer) {
-    TENON_RETURN_IF_ERROR(run_layer(layer, base));
-    TENON_RETURN_IF_ERROR(events[layer + 1]->record(*own_stream));
-  }
+  const Status status = run_layers(*own_stream, [&](std::size_t layer, const TnExec& base) {
+    Status done_layer = run_layer(layer, base);
+    return done_layer.ok() ? events[layer + 1]->record(*own_stream) : done_layer;
+  });
+  if (!status.ok()) return status;
   TENON_RETURN_IF_ERROR(scatter(*own_stream));
   TENON_RETURN_IF_ERROR(wait(*own_stream));
   std::vector<LayerTime> times;

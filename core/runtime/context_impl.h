@@ -27,6 +27,8 @@ struct Binding {
   bool on_host = false;  ///< copied, and through `staging` too: the device does not reach the caller's memory
   DeviceBuffer packed;
   StagingBuffer staging;
+  ExecutionContext::OutputAllocator allocate;  ///< gives `data` anew in each run
+  bool ready() const { return data != nullptr || allocate != nullptr; }
 };
 
 struct AlignedDelete {
@@ -82,7 +84,8 @@ struct ExecutionContext::Impl {
   // --- context_setup.cc ---
   Status create(bool with_scratch);
   Status refresh();
-  Status use(std::shared_ptr<const Executable> executable);
+  /// `first_layer`: those before it have run already, and what they gave stays where it is.
+  Status use(std::shared_ptr<const Executable> executable, std::size_t first_layer = 0);
   void make_arguments();
   void decide_recording();
   Status allocate_scratch();
@@ -90,8 +93,9 @@ struct ExecutionContext::Impl {
   Status set_shapes(std::size_t layer);
   void bind(std::uint32_t tensor, void* data, const std::int64_t* strides);
   void bind_arena();
-  /// Gives the memory of inputs and outputs whose dims stayed the same to the layers; others need new memory.
-  Status bind_again(const Plan& before);
+  /// Gives the memory of inputs and outputs to the layers; those whose dims have changed keep it only if `keep`.
+  Status bind_again(const Plan& before, bool keep);
+  Status set_output_allocator(const std::string& name, ExecutionContext::OutputAllocator allocate);
   Status set_input_dims(const std::string& name, const TnDims& dims);
   Result<TnDims> dims(const std::string& name);
   Status set_tensor(const std::string& name, void* data, const std::int64_t* strides);
@@ -105,7 +109,14 @@ struct ExecutionContext::Impl {
   Status gather(Stream& stream) const;
   Status scatter(Stream& stream) const;
   Status run_layer(std::size_t layer, const TnExec& base) const;
-  Status run_layers(Stream& stream) const;
+  /// Runs one layer, and whatever belongs to it.
+  using RunLayer = std::function<Status(std::size_t layer, const TnExec& base)>;
+  /// All layers; before each one whose output size depends on data the executable becomes the one for that size.
+  Status run_layers(Stream& stream, const RunLayer& run);
+  Status run_layers(Stream& stream);
+  Status learn_sizes(std::size_t layer, Stream& stream, std::vector<TnDims>* sizes);
+  Status allocate_outputs(std::size_t begin, std::size_t end);
+  Status forget_sizes();
   Status record();
   Status enqueue(Stream& stream);
   Status wait(Stream& stream) const;

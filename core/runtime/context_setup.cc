@@ -15,6 +15,12 @@ std::size_t element_bytes(const PlanTensor& tensor) {
   return static_cast<std::size_t>(std::max(1, dtype_bits(tensor.dtype) / 8));
 }
 
+bool same_inputs(const Plan& a, const Plan& b) {
+  return std::all_of(a.inputs.begin(), a.inputs.end(), [&](const PlanIo& input) {
+    return same_dims(a.tensors[input.tensor].dims, b.tensors[input.tensor].dims);
+  });
+}
+
 std::string list_of(const std::vector<PlanIo>& ends) {
   std::vector<std::string> names;
   for (const PlanIo& end : ends) names.push_back(end.name);
@@ -69,7 +75,7 @@ Status ExecutionContext::Impl::refresh() {
   return {};
 }
 
-Status ExecutionContext::Impl::use(std::shared_ptr<const Executable> executable) {
+Status ExecutionContext::Impl::use(std::shared_ptr<const Executable> executable, std::size_t first_layer) {
   // What is still running uses the arguments and the memory that go now.
   TENON_RETURN_IF_ERROR(own_stream->synchronize());
   if (done != nullptr) TENON_RETURN_IF_ERROR(done->wait());
@@ -79,20 +85,27 @@ Status ExecutionContext::Impl::use(std::shared_ptr<const Executable> executable)
   decide_recording();
   make_arguments();
   TENON_RETURN_IF_ERROR(allocate_context_memory());
+  if (first_layer > 0 && scratch_size < ready->scratch_bytes) {
+    return {Code::kNoMemory, fmt::format("the layers from '{}' on need {} bytes of scratch memory for this size of the "
+                                         "data, more than the {} bytes for the largest",
+                                         plan().nodes[first_layer].name, ready->scratch_bytes, scratch_size)};
+  }
   if (owns_scratch && scratch_size < ready->scratch_bytes) TENON_RETURN_IF_ERROR(allocate_scratch());
   has_scratch = has_scratch && scratch_size >= ready->scratch_bytes;
-  for (std::size_t layer = 0; layer < ready->layers.size(); ++layer) TENON_RETURN_IF_ERROR(set_shapes(layer));
+  for (std::size_t layer = first_layer; layer < ready->layers.size(); ++layer) {
+    TENON_RETURN_IF_ERROR(set_shapes(layer));
+  }
   for (std::uint32_t id = 0; id < plan().tensors.size(); ++id) {
     const PlanTensor& tensor = plan().tensors[id];
     if (tensor.storage == Storage::kConstant) bind(id, ready->constants[tensor.index], nullptr);
   }
   if (has_scratch) bind_arena();
-  return bind_again(before->plan);
+  return bind_again(before->plan, !ready->stops.empty() && same_inputs(before->plan, plan()));
 }
 
 /// All or nothing: one kernel that cannot be recorded has the layers launched one by one.
 void ExecutionContext::Impl::decide_recording() {
-  recordable = wants_recording && !device().info().on_host();
+  recordable = wants_recording && !device().info().on_host() && ready->stops.empty();
   for (std::size_t layer = 0; recordable && layer < ready->layers.size(); ++layer) {
     const TnKernel& kernel = *ready->layers[layer].instance->candidate().kernel.kernel;
     if ((kernel.flags & TN_KERNEL_GRAPH_CAPTURABLE) != 0) continue;
@@ -183,18 +196,19 @@ void ExecutionContext::Impl::bind_arena() {
   }
 }
 
-Status ExecutionContext::Impl::bind_again(const Plan& before) {
+Status ExecutionContext::Impl::bind_again(const Plan& before, bool keep) {
   for (const bool is_output : {false, true}) {
     std::vector<Binding>& bindings = is_output ? outputs : inputs;
     const std::vector<PlanIo>& ends = is_output ? plan().outputs : plan().inputs;
     for (std::size_t i = 0; i < ends.size(); ++i) {
       Binding& binding = bindings[i];
       const std::uint32_t id = ends[i].tensor;
-      if (!same_dims(before.tensors[id].dims, plan().tensors[id].dims)) binding.data = nullptr;
+      const bool same = same_dims(before.tensors[id].dims, plan().tensors[id].dims);
+      if (!same && !keep) binding.data = nullptr;
       if (binding.data == nullptr) continue;
       std::int64_t strides[TN_MAX_RANK];
       std::copy_n(binding.strides, TN_MAX_RANK, strides);
-      TENON_RETURN_IF_ERROR(bind_end(ends[i].name, id, is_output, binding.data, strides, &binding));
+      TENON_RETURN_IF_ERROR(bind_end(ends[i].name, id, is_output, binding.data, same ? strides : nullptr, &binding));
     }
   }
   return {};
@@ -310,6 +324,25 @@ Result<TnDims> ExecutionContext::dims(const std::string& name) {
   Result<TnDims> dims = impl_->dims(name);
   if (!dims.ok()) return impl_->report(dims.status());
   return dims;
+}
+
+Status ExecutionContext::Impl::set_output_allocator(const std::string& name,
+                                                    ExecutionContext::OutputAllocator allocate) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (plan().outputs[i].name != name) continue;
+    outputs[i].allocate = std::move(allocate);
+    outputs[i].data = nullptr;
+    return {};
+  }
+  return {Code::kNotFound,
+          fmt::format("the engine has no output '{}'; its outputs are: {}", name, list_of(plan().outputs))};
+}
+
+Status ExecutionContext::set_output_allocator(const std::string& name, OutputAllocator allocate) {
+  const InUse in_use(&impl_->busy);
+  Status status = in_use.status();
+  if (status.ok()) status = impl_->set_output_allocator(name, std::move(allocate));
+  return impl_->report(std::move(status));
 }
 
 Status ExecutionContext::set_scratch(void* memory, std::uint64_t bytes) {

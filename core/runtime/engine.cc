@@ -65,8 +65,10 @@ class PlanLoader {
     TENON_RETURN_IF_ERROR(check_needs());
     TENON_ASSIGN(stream_, device_.create_stream());
     TENON_RETURN_IF_ERROR(place_constants());
-    for (const PlanNode& node : out_.plan.nodes) {
-      const Status status = add_layer(node);
+    for (std::size_t n = 0; n < out_.plan.nodes.size(); ++n) {
+      const PlanNode& node = out_.plan.nodes[n];
+      if (node.data_dependent) out_.stops.push_back(n);
+      const Status status = add_layer(n);
       if (!status.ok()) return status.with_context("layer '" + node.name + "'");
     }
     TENON_RETURN_IF_ERROR(stream_->synchronize());
@@ -118,9 +120,30 @@ class PlanLoader {
     return Instance::deserialize(std::move(site), candidate, node.kernel_revision, node.state);
   }
 
-  Status add_layer(const PlanNode& node) {
-    TENON_ASSIGN(std::unique_ptr<Instance> instance, instance_of(node));
-    TENON_RETURN_IF_ERROR(initialize(node, instance.get()));
+  /// Whether a layer is the same as in the base, contents of constants included.
+  bool is_shared(const PlanNode& node) const {
+    if (out_.base == nullptr) return false;
+    const auto same = [&](std::uint32_t id) {
+      if (id == kNoTensor) return true;
+      const PlanTensor& tensor = out_.tensor(id);
+      return same_dims(tensor.dims, out_.base->tensor(id).dims) &&
+             (tensor.storage != Storage::kConstant ||
+              out_.plan.constants[tensor.index] == out_.base->plan.constants[tensor.index]);
+    };
+    return std::all_of(node.inputs.begin(), node.inputs.end(), same) &&
+           std::all_of(node.outputs.begin(), node.outputs.end(), same);
+  }
+
+  Status add_layer(std::size_t n) {
+    const PlanNode& node = out_.plan.nodes[n];
+    std::shared_ptr<const Instance> instance;
+    if (is_shared(node)) {
+      instance = out_.base->layers[n].instance;
+    } else {
+      TENON_ASSIGN(std::unique_ptr<Instance> own, instance_of(node));
+      TENON_RETURN_IF_ERROR(initialize(node, own.get()));
+      instance = std::move(own);
+    }
 
     Layer layer;
     const TnSizes& sizes = instance->sizes();
@@ -210,20 +233,33 @@ bool same_dims_each(const std::vector<TnDims>& a, const std::vector<TnDims>& b) 
 
 }  // namespace
 
-Result<std::shared_ptr<const Executable>> Engine::Impl::executable_for(const std::vector<TnDims>& dims) const {
-  constexpr std::size_t kMostKept = 8;
+Result<std::shared_ptr<const Executable>> Engine::Impl::executable_for(const std::vector<TnDims>& dims,
+                                                                       const std::vector<TnDims>& sizes) const {
   std::vector<TnDims> own;
   for (const PlanIo& input : base->plan.inputs) own.push_back(base->tensor(input.tensor).dims);
-  if (same_dims_each(dims, own)) return base;
+  std::shared_ptr<const Executable> bounded = base;
   const std::lock_guard<std::mutex> lock(mutex);
+  if (!same_dims_each(dims, own)) {
+    TENON_ASSIGN(bounded, find_or_load(dims, base, [&] { return shapes->specialize(base->plan, dims); }));
+  }
+  if (sizes.empty()) return bounded;
+  std::vector<TnDims> key = dims;
+  key.insert(key.end(), sizes.begin(), sizes.end());
+  return find_or_load(key, bounded, [&] { return shapes->specialize(bounded->plan, dims, sizes); });
+}
+
+Result<std::shared_ptr<const Executable>> Engine::Impl::find_or_load(
+    const std::vector<TnDims>& key, const std::shared_ptr<const Executable>& from,
+    const std::function<Result<Plan>()>& specialize) const {
+  constexpr std::size_t kMostKept = 8;
   for (auto entry = recent.begin(); entry != recent.end(); ++entry) {
-    if (!same_dims_each(entry->first, dims)) continue;
+    if (!same_dims_each(entry->first, key)) continue;
     recent.splice(recent.begin(), recent, entry);
     return recent.front().second;
   }
-  TENON_ASSIGN(Plan plan, shapes->specialize(base->plan, dims));
-  TENON_ASSIGN(std::shared_ptr<const Executable> executable, load_plan(options, std::move(plan), base));
-  recent.emplace_front(dims, executable);
+  TENON_ASSIGN(Plan plan, specialize());
+  TENON_ASSIGN(std::shared_ptr<const Executable> executable, load_plan(options, std::move(plan), from));
+  recent.emplace_front(key, executable);
   if (recent.size() > kMostKept) recent.pop_back();
   return executable;
 }
@@ -257,11 +293,11 @@ Result<std::shared_ptr<Engine>> Engine::load_named(const std::string& name, cons
   engine->impl_->options = std::move(options);
   Result<Plan> plan = read_plan(bytes, size, std::move(keep_alive));
   if (!plan.ok()) return fail(plan.status());
-  const bool has_profile = plan->has_profile();
+  const bool varies = plan->has_varying_dims();
   auto loaded = load_plan(engine->impl_->options, std::move(*plan), nullptr);
   if (!loaded.ok()) return fail(loaded.status());
   engine->impl_->base = std::move(*loaded);
-  if (has_profile) {
+  if (varies) {
     auto shapes = ShapeModel::create(engine->impl_->base->plan, engine->impl_->options.registry);
     if (!shapes.ok()) return fail(shapes.status());
     engine->impl_->shapes = std::move(*shapes);

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -80,10 +81,16 @@ class ExecutionContext {
   /// needs the shapes infers all others and configures the kernels for them; the engine keeps the last few. An input or
   /// output whose dims have changed needs its memory set again. kInvalid for dims outside the profile.
   Status set_input_dims(const std::string& name, const TnDims& dims);
-  /// The dims of an input or output for the present dims of the inputs.
+  /// The dims of an input or output for the present dims of the inputs; of an output whose size depends on data, those
+  /// of the latest run, or the largest before it.
   Result<TnDims> dims(const std::string& name);
+  /// Memory for an output whose dims are known only while it runs: asked for in each run, just before a layer writes
+  /// it. In place of set_tensor; an empty function takes it back.
+  using OutputAllocator = std::function<void*(const std::string& name, std::uint64_t bytes, const TnDims& dims)>;
+  Status set_output_allocator(const std::string& name, OutputAllocator allocate);
 
-  /// The caller's memory for an input or output: packed row-major of the tensor's dtype and dims, or with strides in
+  /// The caller's memory for an input or output (for one whose size depends on data, enough for the largest dims):
+  /// packed row-major of the tensor's dtype and dims, or with strides in
   /// elements (then copied through a packed buffer unless the plan's kernel takes strides). Must stay valid until the
   /// enqueue is done. kNotFound lists the names that exist; kInvalid for null.
   Status set_tensor(const std::string& name, void* data, const std::int64_t* strides = nullptr);
@@ -96,8 +103,8 @@ class ExecutionContext {
   void set_recorder(ErrorRecorder* recorder);
 
   /// Runs the engine on the caller's stream (the device's handle; nullptr: the context's own), and on the CPU returns
-  /// when it is done. Errors: a tensor without memory (lists all), misuse by a second thread, a kernel's failure (names
-  /// layer and kernel).
+  /// when it is done; waits for the stream before each layer whose output size depends on data. Errors: a tensor
+  /// without memory (lists all), misuse by a second thread, a kernel's failure (names layer and kernel).
   Status enqueue(void* stream = nullptr);
   /// enqueue, then waits.
   Status execute();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -21,7 +22,7 @@ inline constexpr std::uint64_t kRuntimeAlignment = 256;
 
 /// A node of the plan, ready to run.
 struct Layer {
-  std::unique_ptr<Instance> instance;
+  std::shared_ptr<const Instance> instance;  ///< may be that of the executable's base, which owns its memory
   std::uint64_t workspace = 0;
   std::uint64_t context_host = 0;    ///< offset in the context's host memory
   std::uint64_t context_device = 0;  ///< offset in the context's device memory
@@ -34,12 +35,13 @@ using PackKey = std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint6
 /// A plan ready to run, for one set of dims of its inputs.
 // Members are destroyed from the last to the first: instances before the memory they use.
 struct Executable {
-  std::shared_ptr<const Executable> base;  ///< of the engine's own dims: owns what this one shares; null: this is it
+  std::shared_ptr<const Executable> base;  ///< of other dims: owns what this one shares; null: this is the engine's own
   Plan plan;
   std::vector<DeviceBuffer> buffers;  ///< persistent memory, and constants where they had to be copied
   std::vector<void*> constants;       ///< in device memory, one per constant of the plan
   std::map<PackKey, void*> packed;    ///< persistent memory that other instances may share
   std::vector<Layer> layers;
+  std::vector<std::size_t> stops;  ///< layers whose inputs have to be looked at before their outputs have dims
 
   std::uint64_t workspace_offset = 0;  ///< in the scratch memory, after the activations
   std::uint64_t scratch_bytes = 0;
@@ -52,13 +54,22 @@ struct Executable {
 struct Engine::Impl {
   EngineOptions options;
   std::shared_ptr<const Executable> base;
-  std::optional<ShapeModel> shapes;  ///< only if the plan has a profile
+  std::optional<ShapeModel> shapes;  ///< only if dims of the plan vary
 
-  /// The plan for other dims; the last few are kept. Errors are those of ShapeModel::specialize and of kernels.
-  Result<std::shared_ptr<const Executable>> executable_for(const std::vector<TnDims>& dims) const;
+  /// The plan for other dims of the inputs and, where data decide the dims of what some layers give, for those of the
+  /// first of these layers. The last few are kept. Errors are those of ShapeModel::specialize and of kernels.
+  Result<std::shared_ptr<const Executable>> executable_for(const std::vector<TnDims>& dims,
+                                                           const std::vector<TnDims>& sizes = {}) const;
 
   mutable std::mutex mutex;
-  mutable std::list<std::pair<std::vector<TnDims>, std::shared_ptr<const Executable>>> recent;  ///< latest first
+  /// By dims, then sizes; latest first.
+  mutable std::list<std::pair<std::vector<TnDims>, std::shared_ptr<const Executable>>> recent;
+
+ private:
+  /// `from`: what the result shares with. REQUIRES: the mutex is held.
+  Result<std::shared_ptr<const Executable>> find_or_load(const std::vector<TnDims>& key,
+                                                         const std::shared_ptr<const Executable>& from,
+                                                         const std::function<Result<Plan>()>& specialize) const;
 };
 
 }  // namespace tenon

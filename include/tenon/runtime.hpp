@@ -3,6 +3,8 @@
 #ifndef TENON_RUNTIME_HPP
 #define TENON_RUNTIME_HPP
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -141,6 +143,19 @@ class ExecutionContext {
   Status set_tensor(const std::string& name, void* data, const std::int64_t* strides = nullptr) {
     return detail::check(tn_context_set_tensor(get(), name.c_str(), data, strides));
   }
+  /// Memory for an output whose size depends on data, asked for in each run; see tn_context_set_output_allocator.
+  using OutputAllocator = std::function<void*(const std::string& name, std::uint64_t bytes, const TnDims& dims)>;
+  Status set_output_allocator(const std::string& name, OutputAllocator allocate) {
+    auto held = std::make_shared<OutputAllocator>(std::move(allocate));
+    const bool given = *held != nullptr;
+    const auto call = [](void* function, const char* output, uint64_t bytes, const TnDims* dims) {
+      return (*static_cast<OutputAllocator*>(function))(output, bytes, *dims);
+    };
+    TENON_RETURN_IF_ERROR(
+        detail::check(tn_context_set_output_allocator(get(), name.c_str(), given ? +call : nullptr, held.get())));
+    allocators_[name] = std::move(held);
+    return {};
+  }
   Status set_scratch(void* memory, std::uint64_t bytes) {
     return detail::check(tn_context_set_scratch(get(), memory, bytes));
   }
@@ -159,6 +174,7 @@ class ExecutionContext {
  private:
   ExecutionContext(Engine engine, TnContext* handle) : engine_(std::move(engine)), handle_(handle) {}
   Engine engine_;
+  std::map<std::string, std::shared_ptr<OutputAllocator>> allocators_;
   detail::Handle<TnContext, tn_context_release> handle_;
 };
 

@@ -198,7 +198,8 @@ TENON_API TnStatus tn_engine_describe_input(const TnEngine* engine, uint32_t ind
                                             TnDims* dims);
 TENON_API TnStatus tn_engine_describe_output(const TnEngine* engine, uint32_t index, const char** name, int32_t* dtype,
                                              TnDims* dims);
-/* The least and the largest dims that an input or output may have; both are its dims if they do not vary. */
+/* The least and the largest dims that an input or output may have; both are its dims if they do not vary. Of an output
+ * whose size depends on data the largest are a bound, and the least are 0. */
 TENON_API TnStatus tn_engine_describe_profile(const TnEngine* engine, const char* name, TnDims* min, TnDims* max);
 TENON_API TnStatus tn_engine_get_metadata(const TnEngine* engine, const char* key, const char** text);
 TENON_API uint64_t tn_engine_scratch_bytes(const TnEngine* engine);
@@ -222,10 +223,17 @@ TENON_API void tn_context_release(TnContext* context);
  * outputs whose dims have changed. The first call after it that needs shapes configures the kernels for these dims; the
  * engine keeps what was made for the last few. */
 TENON_API TnStatus tn_context_set_input_dims(TnContext* context, const char* name, const TnDims* dims);
-/* The dims of an input or output for the present dims of the inputs. */
+/* The dims of an input or output for the present dims of the inputs; of an output whose size depends on data, those of
+ * the latest run, or the largest before it. */
 TENON_API TnStatus tn_context_describe_dims(TnContext* context, const char* name, TnDims* dims);
 /* The caller's memory for an input or output; strides in elements, or NULL for packed row-major. */
 TENON_API TnStatus tn_context_set_tensor(TnContext* context, const char* name, void* data, const int64_t* strides);
+/* Memory for an output whose size is known only while it runs: asked for in each run, just before a layer writes it; NULL
+ * from it ends the run with TN_NOMEM. In place of tn_context_set_tensor, which needs memory for the largest dims.
+ * `allocate` NULL takes it back. */
+typedef void* (*TnAllocateOutputFn)(void* context, const char* name, uint64_t bytes, const TnDims* dims);
+TENON_API TnStatus tn_context_set_output_allocator(TnContext* context, const char* name, TnAllocateOutputFn allocate,
+                                                   void* allocate_context);
 TENON_API TnStatus tn_context_set_scratch(TnContext* context, void* memory, uint64_t bytes);
 /* Failures of this context go here instead of to the library's recorder. NULL takes it back. */
 TENON_API TnStatus tn_context_set_recorder(TnContext* context, TnErrorFn record_error, void* error_context);
