@@ -228,8 +228,8 @@ TENON_API TnStatus tn_context_set_input_dims(TnContext* context, const char* nam
 TENON_API TnStatus tn_context_describe_dims(TnContext* context, const char* name, TnDims* dims);
 /* The caller's memory for an input or output; strides in elements, or NULL for packed row-major. */
 TENON_API TnStatus tn_context_set_tensor(TnContext* context, const char* name, void* data, const int64_t* strides);
-/* Memory for an output whose size is known only while it runs: asked for in each run, just before a layer writes it; NULL
- * from it ends the run with TN_NOMEM. In place of tn_context_set_tensor, which needs memory for the largest dims.
+/* Memory for an output whose size is known only while it runs: asked for in each run, just before a layer writes it;
+ * NULL from it ends the run with TN_NOMEM. In place of tn_context_set_tensor, which needs memory for the largest dims.
  * `allocate` NULL takes it back. */
 typedef void* (*TnAllocateOutputFn)(void* context, const char* name, uint64_t bytes, const TnDims* dims);
 TENON_API TnStatus tn_context_set_output_allocator(TnContext* context, const char* name, TnAllocateOutputFn allocate,
