@@ -4,28 +4,10 @@
 
 #include <cstdint>
 
+#include "kernels/common/gather.h"
 #include "kernels/cpu/parallel.h"
 
 namespace tenon::cpu {
-
-constexpr int kGatherMaxRank = 8;
-
-// Indices in memory. Negative ones count from the end of their axis; those outside of it mean its nearest position.
-struct Indices {
-  const void* data;
-  bool is_i64;  // else i32
-};
-
-// A batch of the input is a tensor of the axes `sizes` with `inner` elements at each position. Each of `tuples` tuples
-// of `depth` indices names a position.
-struct GatherShape {
-  int64_t batches = 1;
-  int64_t tuples = 0;
-  int64_t inner = 1;
-  int depth = 1;
-  int64_t sizes[kGatherMaxRank] = {};  // above 0
-  bool shared = false;                 // one set of tuples for all batches, rather than one for each
-};
 
 // output[b][t][:] = input[b][tuple t][:]. element_size is 1, 2, 4 or 8. Nothing is allocated or thrown.
 void gather(const GatherShape& shape, Indices indices, int element_size, const void* input, void* output,

@@ -9,7 +9,7 @@
 
 namespace tenon::cuda {
 
-constexpr int kCopyMaxRank = 8;
+constexpr int kCopyMaxRank = 16;  // tile takes two for each axis
 
 // output[sum i_d*output_strides[d]] = input[sum i_d*input_strides[d]] for all 0 <= i_d < dims[d]; strides in elements,
 // input strides may be 0 or negative (the pointer is that of index 0), output strides must reach each element once.

@@ -15,6 +15,9 @@ __device__ __forceinline__ float logistic(float x) {
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
+// x * gate, and 0 where the gate is closed: at -inf that is the limit.
+__device__ __forceinline__ float times_gate(float x, float gate) { return gate == 0.0f ? 0.0f : x * gate; }
+
 // One kind known at compile time.
 template <UnaryKind kKind>
 __device__ __forceinline__ float apply_unary(float alpha, float beta, float x) {
@@ -67,6 +70,59 @@ __device__ __forceinline__ float apply_unary(float alpha, float beta, float x) {
       return fabsf(x);
     case UnaryKind::kNeg:
       return -x;
+    case UnaryKind::kReciprocal:
+      return 1.0f / x;
+    case UnaryKind::kSign:
+      return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
+    case UnaryKind::kFloor:
+      return floorf(x);
+    case UnaryKind::kCeil:
+      return ceilf(x);
+    case UnaryKind::kRoundEven:
+      return rintf(x);
+    case UnaryKind::kSin:
+      return sinf(x);
+    case UnaryKind::kCos:
+      return cosf(x);
+    case UnaryKind::kErf:
+      return erff(x);
+    case UnaryKind::kGelu:
+      return times_gate(x, 0.5f * erfcf(-0.707106781f * x));
+    case UnaryKind::kGeluTanh: {
+      // (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), without its cancellation below 0
+      const float u = 0.797884561f * (x + 0.044715f * x * x * x);
+      return times_gate(x, logistic(2.0f * u));
+    }
+    case UnaryKind::kSoftplus:
+      return x > 0.0f ? x + log1pf(expf(-x)) : log1pf(expf(x));
+    case UnaryKind::kSoftsign:
+      return isinf(x) ? copysignf(1.0f, x) : x / (1.0f + fabsf(x));
+    case UnaryKind::kSelu:
+      return beta * (x > 0.0f ? x : alpha * expm1f(x));
+    case UnaryKind::kCelu:
+      return x > 0.0f ? x : alpha * expm1f(x / alpha);
+    case UnaryKind::kThresholdedRelu:
+      return x > alpha ? x : 0.0f;
+    case UnaryKind::kShrink:
+      return x < -alpha ? x + beta : x > alpha ? x - beta : 0.0f;
+    case UnaryKind::kTan:
+      return tanf(x);
+    case UnaryKind::kAsin:
+      return asinf(x);
+    case UnaryKind::kAcos:
+      return acosf(x);
+    case UnaryKind::kAtan:
+      return atanf(x);
+    case UnaryKind::kSinh:
+      return sinhf(x);
+    case UnaryKind::kCosh:
+      return coshf(x);
+    case UnaryKind::kAsinh:
+      return asinhf(x);
+    case UnaryKind::kAcosh:
+      return acoshf(x);
+    case UnaryKind::kAtanh:
+      return atanhf(x);
   }
   return x;
 }

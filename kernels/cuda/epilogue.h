@@ -6,7 +6,8 @@
 
 namespace tenon::cuda {
 
-// The same numbers as cpu::UnaryKind, plus kNone. NaN propagates through every kind.
+// The same numbers as cpu::UnaryKind, plus kNone before and kTan and others behind. NaN propagates through every kind
+// that does not say otherwise. Epilogues take the kinds up to kNeg.
 enum class UnaryKind : int {
   kNone = -1,  // x
   kLinear,     // alpha * x + beta
@@ -27,6 +28,31 @@ enum class UnaryKind : int {
   kSqrt,
   kAbs,
   kNeg,
+  kReciprocal,  // 1 / x
+  kSign,        // 1 above 0, -1 below, else x
+  kFloor,
+  kCeil,
+  kRoundEven,  // to the nearest integer, ties to the even one
+  kSin,
+  kCos,
+  kErf,
+  kGelu,             // x / 2 * (1 + erf(x / sqrt(2)))
+  kGeluTanh,         // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+  kSoftplus,         // log(1 + exp(x))
+  kSoftsign,         // x / (1 + |x|)
+  kSelu,             // beta * (x > 0 ? x : alpha * (exp(x) - 1))
+  kCelu,             // x > 0 ? x : alpha * (exp(x / alpha) - 1)
+  kThresholdedRelu,  // x > alpha ? x : 0; NaN gives 0
+  kShrink,           // x < -alpha ? x + beta : x > alpha ? x - beta : 0; NaN gives 0
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
 };
 
 struct Epilogue {

@@ -50,6 +50,33 @@ std::vector<UnaryCase> unary_cases() {
       {"sqrt", UnaryKind::kSqrt, 0, 0, [](double x) { return std::sqrt(x); }, 0, 1e30f, NAN, kInf},
       {"abs", UnaryKind::kAbs, 0, 0, [](double x) { return std::abs(x); }, -9, 9, kInf, kInf},
       {"neg", UnaryKind::kNeg, 0, 0, [](double x) { return -x; }, -9, 9, kInf, -kInf},
+      {"reciprocal", UnaryKind::kReciprocal, 0, 0, [](double x) { return 1 / x; }, 0.01f, 9, 0, 0},
+      {"sign", UnaryKind::kSign, 0, 0, [](double x) { return x > 0   ? 1
+                                                             : x < 0 ? -1
+                                                                     : x; }, -1, 1, -1, 1},
+      {"floor", UnaryKind::kFloor, 0, 0, [](double x) { return std::floor(x); }, -9, 9, -kInf, kInf},
+      {"ceil", UnaryKind::kCeil, 0, 0, [](double x) { return std::ceil(x); }, -9, 9, -kInf, kInf},
+      {"round_even", UnaryKind::kRoundEven, 0, 0, [](double x) { return std::nearbyint(x); }, -9, 9, -kInf, kInf},
+      {"sin", UnaryKind::kSin, 0, 0, [](double x) { return std::sin(x); }, -3, 3, NAN, NAN},
+      {"cos", UnaryKind::kCos, 0, 0, [](double x) { return std::cos(x); }, -1.5f, 1.5f, NAN, NAN},
+      {"erf", UnaryKind::kErf, 0, 0, [](double x) { return std::erf(x); }, -4, 4, -1, 1},
+      {"gelu", UnaryKind::kGelu, 0, 0, [](double x) { return x / 2 * std::erfc(-x * std::sqrt(0.5)); }, -1, 9, 0, kInf},
+      {"gelu_tanh", UnaryKind::kGeluTanh, 0, 0,
+       [](double x) { return x / 2 * (1 + std::tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))); }, -1, 9, 0,
+       kInf},
+      {"softplus", UnaryKind::kSoftplus, 0, 0, [](double x) { return std::log1p(std::exp(x)); }, -80, 80, 0, kInf},
+      {"softsign", UnaryKind::kSoftsign, 0, 0, [](double x) { return x / (1 + std::abs(x)); }, -50, 50, -1, 1},
+      {"selu", UnaryKind::kSelu, 2, 3, [](double x) { return 3 * (x > 0 ? x : 2 * std::expm1(x)); }, -9, 9, -6, kInf},
+      {"celu", UnaryKind::kCelu, 2, 0, [](double x) { return x > 0 ? x : 2 * std::expm1(x / 2); }, -9, 9, -2, kInf},
+      {"tan", UnaryKind::kTan, 0, 0, [](double x) { return std::tan(x); }, -1.5f, 1.5f, NAN, NAN},
+      {"asin", UnaryKind::kAsin, 0, 0, [](double x) { return std::asin(x); }, -1, 1, NAN, NAN},
+      {"acos", UnaryKind::kAcos, 0, 0, [](double x) { return std::acos(x); }, -1, 0.9f, NAN, NAN},
+      {"atan", UnaryKind::kAtan, 0, 0, [](double x) { return std::atan(x); }, -9, 9, -1.57079633f, 1.57079633f},
+      {"sinh", UnaryKind::kSinh, 0, 0, [](double x) { return std::sinh(x); }, -80, 80, -kInf, kInf},
+      {"cosh", UnaryKind::kCosh, 0, 0, [](double x) { return std::cosh(x); }, -80, 80, kInf, kInf},
+      {"asinh", UnaryKind::kAsinh, 0, 0, [](double x) { return std::asinh(x); }, -9, 9, -kInf, kInf},
+      {"acosh", UnaryKind::kAcosh, 0, 0, [](double x) { return std::acosh(x); }, 1.1f, 1e6f, NAN, kInf},
+      {"atanh", UnaryKind::kAtanh, 0, 0, [](double x) { return std::atanh(x); }, -0.99f, 0.99f, NAN, NAN},
   };
 }
 
@@ -98,6 +125,15 @@ TEST_F(PointwiseTest, UnaryLimitsAndNan) {
   }
 }
 
+// Comparisons with NaN are false.
+TEST_F(PointwiseTest, ThresholdsGiveZeroForNan) {
+  const std::vector<float> x = {-kInf, -3, -1, NAN, 1, 3, kInf};
+  const UnaryCase threshold{"thresholded_relu", UnaryKind::kThresholdedRelu, 1, 0, {}, 0, 0, 0, 0};
+  EXPECT_EQ(unary(threshold, x), (std::vector<float>{0, 0, 0, 0, 0, 3, kInf}));
+  const UnaryCase shrink{"shrink", UnaryKind::kShrink, 1, 0.5f, {}, 0, 0, 0, 0};
+  EXPECT_EQ(unary(shrink, x), (std::vector<float>{-kInf, -2.5f, 0, 0, 0, 2.5f, kInf}));
+}
+
 TEST_F(PointwiseTest, UnaryEveryLengthAlignmentAndHalf) {
   const UnaryCase c{"linear", UnaryKind::kLinear, 2, 1, {}, 0, 0, 0, 0};
   for (int count = 0; count <= 19; ++count) {
@@ -133,8 +169,9 @@ double combine(BinaryKind kind, double a, double b) {
       return std::min(a, b);
     case BinaryKind::kMax:
       return std::max(a, b);
+    default:
+      return 0;
   }
-  return 0;
 }
 
 class BinaryTest : public CudaTest {
@@ -159,8 +196,8 @@ class BinaryTest : public CudaTest {
         int64_t ia = 0;
         int64_t ib = 0;
         for (int d = shape.rank - 1; d >= 0; --d) {
-          ia += rest % shape.dims[d] * shape.a_strides[d];
-          ib += rest % shape.dims[d] * shape.b_strides[d];
+          ia += rest % shape.dims[d] * shape.strides[0][d];
+          ib += rest % shape.dims[d] * shape.strides[1][d];
           rest /= shape.dims[d];
         }
         expected.push_back(std::max(combine(static_cast<BinaryKind>(kind), a[ia], b[ib]), 0.0));
@@ -185,8 +222,8 @@ class BinaryTest : public CudaTest {
       int64_t ia = 0;
       int64_t ib = 0;
       for (int d = shape.rank - 1; d >= 0; --d) {
-        ia += rest % shape.dims[d] * shape.a_strides[d];
-        ib += rest % shape.dims[d] * shape.b_strides[d];
+        ia += rest % shape.dims[d] * shape.strides[0][d];
+        ib += rest % shape.dims[d] * shape.strides[1][d];
         rest /= shape.dims[d];
       }
       expected.push_back(a[ia] + b[ib]);
@@ -222,10 +259,10 @@ TEST_F(BinaryTest, GeneralStridesNanAndInPlace) {
   shape.rank = 2;
   shape.dims[0] = 3;
   shape.dims[1] = 2;
-  shape.a_strides[0] = 1;
-  shape.a_strides[1] = 3;
-  shape.b_strides[0] = 2;
-  shape.b_strides[1] = 1;
+  shape.strides[0][0] = 1;
+  shape.strides[0][1] = 3;
+  shape.strides[1][0] = 2;
+  shape.strides[1][1] = 1;
   const Output y(6 * sizeof(float));
   launch([&](cudaStream_t stream) {
     return pointwise_binary(ElementType::kF32, BinaryKind::kAdd, shape, a.data(), b.data(), {}, y.data(), stream);
@@ -243,6 +280,33 @@ TEST_F(BinaryTest, GeneralStridesNanAndInPlace) {
   std::vector<float> got(5);
   ASSERT_EQ(cudaMemcpy(got.data(), in_place.data(), 20, cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(count_mismatches(got, {NAN, NAN, 2, 4, NAN}, 0), 0);
+}
+
+TEST_F(BinaryTest, Integers) {
+  const int64_t least = std::numeric_limits<int64_t>::min();
+  const std::vector<int64_t> a = {7, -7, 7, -7, least, 5, 3};
+  const std::vector<int64_t> b = {2, 2, -2, -2, -1, 0, 3};
+  const std::pair<BinaryKind, std::vector<int64_t>> cases[] = {
+      {BinaryKind::kAdd, {9, -5, 5, -9, std::numeric_limits<int64_t>::max(), 5, 6}},
+      {BinaryKind::kDiv, {3, -3, -3, 3, least, 0, 1}},
+      {BinaryKind::kModDivisor, {1, 1, -1, -1, 0, 0, 0}},
+      {BinaryKind::kModDividend, {1, -1, 1, -1, 0, 0, 0}},
+      {BinaryKind::kMin, {2, -7, -2, -7, least, 0, 3}},
+      {BinaryKind::kPRelu, {7, -14, 7, 14, least, 5, 3}}};
+  const int64_t size = 7;
+  BroadcastShape shape;
+  ASSERT_TRUE(broadcast_shape(1, &size, 1, &size, &shape));
+  const Input da(a), db(b);
+  for (const auto& [kind, expected] : cases) {
+    const Output y(7 * sizeof(int64_t));
+    const BinaryKind op = kind;
+    launch([&](cudaStream_t stream) {
+      return integer_binary(ElementType::kI64, op, shape, da.data(), db.data(), y.data(), stream);
+    });
+    EXPECT_EQ(y.get<int64_t>(), expected) << static_cast<int>(kind);
+  }
+  EXPECT_EQ(integer_binary(ElementType::kF32, BinaryKind::kAdd, shape, nullptr, nullptr, nullptr, stream_),
+            cudaErrorInvalidValue);
 }
 
 TEST(Pointwise, BroadcastShapeRefusesWhatDoesNotFit) {

@@ -59,6 +59,31 @@ cudaError_t dispatch(UnaryKind kind, float alpha, float beta, int64_t count, con
     TENON_LAUNCH(kSqrt);
     TENON_LAUNCH(kAbs);
     TENON_LAUNCH(kNeg);
+    TENON_LAUNCH(kReciprocal);
+    TENON_LAUNCH(kSign);
+    TENON_LAUNCH(kFloor);
+    TENON_LAUNCH(kCeil);
+    TENON_LAUNCH(kRoundEven);
+    TENON_LAUNCH(kSin);
+    TENON_LAUNCH(kCos);
+    TENON_LAUNCH(kErf);
+    TENON_LAUNCH(kGelu);
+    TENON_LAUNCH(kGeluTanh);
+    TENON_LAUNCH(kSoftplus);
+    TENON_LAUNCH(kSoftsign);
+    TENON_LAUNCH(kSelu);
+    TENON_LAUNCH(kCelu);
+    TENON_LAUNCH(kThresholdedRelu);
+    TENON_LAUNCH(kShrink);
+    TENON_LAUNCH(kTan);
+    TENON_LAUNCH(kAsin);
+    TENON_LAUNCH(kAcos);
+    TENON_LAUNCH(kAtan);
+    TENON_LAUNCH(kSinh);
+    TENON_LAUNCH(kCosh);
+    TENON_LAUNCH(kAsinh);
+    TENON_LAUNCH(kAcosh);
+    TENON_LAUNCH(kAtanh);
 #undef TENON_LAUNCH
   }
   return cudaErrorInvalidValue;

@@ -6,6 +6,7 @@
 #include "kernels/cuda/pointwise.h"
 #include "plugins/activation/activation.h"
 #include "plugins/common/cuda.h"
+#include "plugins/common/unary_cuda.h"
 
 namespace tenon::plugins {
 namespace {
@@ -28,6 +29,18 @@ class ActivationCuda final : public IPlugin {
   cuda::Epilogue function_;
 };
 
+constexpr UnaryCudaOp kMoreOps[] = {
+    {"hard_sigmoid", cuda::UnaryKind::kHardSigmoid, "alpha", "beta"},
+    {"softplus", cuda::UnaryKind::kSoftplus},
+    {"softsign", cuda::UnaryKind::kSoftsign},
+    {"selu", cuda::UnaryKind::kSelu, "alpha", "gamma"},
+    {"celu", cuda::UnaryKind::kCelu, "alpha"},
+    {"gelu", cuda::UnaryKind::kGelu},
+    {"gelu_tanh", cuda::UnaryKind::kGeluTanh},
+    {"thresholded_relu", cuda::UnaryKind::kThresholdedRelu, "alpha"},
+    {"shrink", cuda::UnaryKind::kShrink, "threshold", "bias"},
+};
+
 Definitions activation_cuda() {
   Definitions all;
   for (const ActivationOp& entry : activation_ops()) {
@@ -40,6 +53,7 @@ Definitions activation_cuda() {
       return definition;
     }));
   }
+  for (const UnaryCudaOp& op : kMoreOps) all.add(unary_cuda_definitions(op));
   return all;
 }
 

@@ -7,17 +7,10 @@
 #include "plugins/common/checked.h"
 #include "plugins/common/integers.h"
 #include "plugins/common/move.h"
+#include "plugins/gather/gather.h"
 
 namespace tenon::plugins {
 namespace {
-
-cpu::Indices to_indices(const TnTensor& tensor) { return {tensor.data, tensor.dtype == TN_I64}; }
-
-void add_combos(const Site& site, Combos& combos) {
-  move_bytes(site.dtype(0));
-  const Port port = row(site.dtype(0));
-  combos.add(ComboSpec({port, row(site.dtype(1))}, {port}));
-}
 
 void check_elements(const Dims& dims) {
   int64_t elements = 1;
@@ -25,8 +18,6 @@ void check_elements(const Dims& dims) {
 }
 
 // --- gather ---
-
-int gather_axis(const Attrs& attrs, const Dims& x) { return normalize_axis(attrs.i64("axis"), x.rank); }
 
 void gather_infer(const Infer& question) {
   const Dims x = question.input(0).dims();
@@ -58,14 +49,8 @@ class GatherKernel final : public IPlugin {
     bytes_ = move_bytes(config.site().dtype(0));
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
-    const Dims x = inputs[0].dims;
-    cpu::GatherShape shape;
-    shape.batches = x.product(0, axis_);
-    shape.tuples = Dims(inputs[1].dims).elements();
-    shape.inner = x.product(axis_ + 1, x.rank);
-    shape.sizes[0] = x[axis_];
-    shape.shared = true;
-    cpu::gather(shape, to_indices(inputs[1]), bytes_, inputs[0].data, outputs[0].data, to_parallel(exec));
+    cpu::gather(gather_shape(axis_, inputs[0].dims, inputs[1].dims), to_indices(inputs[1]), bytes_, inputs[0].data,
+                outputs[0].data, to_parallel(exec));
   }
 
  private:
@@ -73,43 +58,6 @@ class GatherKernel final : public IPlugin {
 };
 
 // --- gather_nd ---
-
-struct GatherNd {
-  Dims output;
-  int batch_dims = 0;
-  cpu::GatherShape shape;
-
-  GatherNd(const Attrs& attrs, const Dims& x, const Dims& indices) {
-    const int64_t batch = attrs.i64("batch_dims");
-    if (x.rank < 1 || indices.rank < 1) {
-      throw Invalid(
-          text("expected an input and indices of rank 1 or more, found ", to_text(x), " and ", to_text(indices)));
-    }
-    if (batch < 0 || batch >= std::min(x.rank, indices.rank)) {
-      throw Invalid(
-          text("attribute 'batch_dims': expected 0 to ", std::min(x.rank, indices.rank) - 1, ", found ", batch));
-    }
-    batch_dims = static_cast<int>(batch);
-    const int64_t depth = indices[indices.rank - 1];
-    if (depth < 1 || depth > x.rank - batch) {
-      throw Invalid(text("input 'indices': expected 1 to ", x.rank - batch, " indices in a tuple for ", to_text(x),
-                         " with ", batch, " batch dims, found ", depth));
-    }
-    for (int axis = 0; axis < batch_dims; ++axis) {
-      if (x[axis] != indices[axis]) {
-        throw Invalid(text("input 'indices': expected the batch dims of ", to_text(x), ", found ", to_text(indices)));
-      }
-    }
-    for (int axis = 0; axis + 1 < indices.rank; ++axis) output.push_back(indices[axis]);
-    const int rest = batch_dims + static_cast<int>(depth);
-    for (int axis = rest; axis < x.rank; ++axis) output.push_back(x[axis]);
-    shape.batches = x.product(0, batch_dims);
-    shape.tuples = indices.product(batch_dims, indices.rank - 1);
-    shape.inner = x.product(rest, x.rank);
-    shape.depth = static_cast<int>(depth);
-    std::copy(x.d + batch_dims, x.d + rest, shape.sizes);
-  }
-};
 
 void gather_nd_infer(const Infer& question) {
   const Tensor x = question.input(0), indices = question.input(1);
@@ -229,7 +177,9 @@ Op gather_elements_op() {
 
 template <class Instance>
 Kernel gather_kernel(const std::string& name) {
-  return kernel<Instance>("tenon." + name + "/1", "tenon." + name + ".copy").deterministic().more_combos(add_combos);
+  return kernel<Instance>("tenon." + name + "/1", "tenon." + name + ".copy")
+      .deterministic()
+      .more_combos(add_gather_combos);
 }
 
 }  // namespace

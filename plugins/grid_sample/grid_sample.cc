@@ -7,56 +7,12 @@
 #include "kernels/cpu/sample.h"
 #include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
+#include "plugins/grid_sample/grid_sample.h"
 
 namespace tenon::plugins {
 namespace {
 
-constexpr int kMostAxes = 6;
 constexpr int64_t kBlock = 256;  // pixels whose taps are worked out together
-
-enum class Mode { kNearest, kLinear, kCubic };
-enum class Padding { kZeros, kBorder, kReflection };
-
-// What a call does; sizes of x and y without n and c.
-struct Sampling {
-  Mode mode = Mode::kLinear;
-  Padding padding = Padding::kZeros;
-  bool align_corners = false;
-  int rank = 0;
-  int64_t x[kMostAxes] = {};
-  int64_t x_pixels = 1, y_pixels = 1;
-
-  int taps_per_axis() const { return mode == Mode::kNearest ? 1 : mode == Mode::kLinear ? 2 : 4; }
-  int taps() const {
-    int all = 1;
-    for (int axis = 0; axis < rank; ++axis) all *= taps_per_axis();
-    return all;
-  }
-};
-
-Sampling sampling_of(const Attrs& attrs, const Dims& x, const Dims& grid) {
-  const int rank = x.rank - 2;
-  if (rank < 1 || grid.rank != x.rank) {
-    throw Invalid(
-        text("expected x [N,C,d1,...] and grid of the same rank, found ", to_text(x), " and ", to_text(grid)));
-  }
-  if (grid[0] != x[0] || grid[rank + 1] != rank) {
-    throw Invalid(text("input grid: expected [", x[0], ",o1,...,", rank, "], found ", to_text(grid)));
-  }
-  Sampling s;
-  const std::string mode = attrs.str("mode"), padding = attrs.str("padding_mode");
-  s.mode = mode == "nearest" ? Mode::kNearest : mode == "linear" ? Mode::kLinear : Mode::kCubic;
-  s.padding = padding == "zeros" ? Padding::kZeros : padding == "border" ? Padding::kBorder : Padding::kReflection;
-  s.align_corners = attrs.flag("align_corners");
-  s.rank = rank;
-  for (int axis = 0; axis < rank; ++axis) {
-    s.x[axis] = x[axis + 2];
-    if (s.x[axis] < 1) throw Invalid(text("input x: expected images with at least one pixel, found ", to_text(x)));
-  }
-  s.x_pixels = x.product(2, x.rank);
-  s.y_pixels = grid.product(1, grid.rank - 1);
-  return s;
-}
 
 // Mirrors a coordinate at low and high until it lies between them.
 double reflect(double x, double low, double high) {
@@ -73,17 +29,17 @@ void axis_taps(const Sampling& s, int axis, double normalized, int64_t* index, d
   double x = s.align_corners ? (normalized + 1) / 2 * (size - 1) : ((normalized + 1) * size - 1) / 2;
   // Infinite and NaN coordinates lie somewhere far outside.
   if (!(std::fabs(x) < 1e9)) x = x > 0 ? 1e9 : -1e9;
-  if (s.mode == Mode::kNearest) x = std::nearbyint(x);
+  if (s.mode == SampleMode::kNearest) x = std::nearbyint(x);
   if (x < low || x > high) {
     // As in PyTorch, where cubic filters see the border's pixels repeated and not the point moved to the border.
-    if (s.padding == Padding::kBorder && s.mode != Mode::kCubic) x = std::clamp(x, 0.0, size - 1);
-    if (s.padding == Padding::kReflection) x = reflect(x, low, high);
+    if (s.padding == SamplePadding::kBorder && s.mode != SampleMode::kCubic) x = std::clamp(x, 0.0, size - 1);
+    if (s.padding == SamplePadding::kReflection) x = reflect(x, low, high);
   }
   const double floor = std::floor(x), part = x - floor;
   const int taps = s.taps_per_axis();
-  if (s.mode == Mode::kNearest) {
+  if (s.mode == SampleMode::kNearest) {
     weight[0] = 1;
-  } else if (s.mode == Mode::kLinear) {
+  } else if (s.mode == SampleMode::kLinear) {
     weight[0] = 1 - part;
     weight[1] = part;
   } else {
@@ -98,8 +54,8 @@ void axis_taps(const Sampling& s, int axis, double normalized, int64_t* index, d
   for (int t = 0; t < taps; ++t) {
     const int64_t at = first + t;
     index[t] = std::clamp<int64_t>(at, 0, s.x[axis] - 1);
-    if (at == index[t] || s.padding == Padding::kBorder) continue;
-    if (s.padding == Padding::kZeros) {
+    if (at == index[t] || s.padding == SamplePadding::kBorder) continue;
+    if (s.padding == SamplePadding::kZeros) {
       weight[t] = 0;
     } else {
       index[t] =
@@ -140,7 +96,7 @@ void grid_sample_infer(const Infer& question) {
   }
   if (!is_floating(x.dtype())) visit_number(x.dtype(), [](auto) {});
   const Sampling s = sampling_of(question.attrs(), x.dims(), grid.dims());
-  if (s.rank > kMostAxes || (s.mode == Mode::kCubic && s.rank > 4)) throw Invalid("too many spatial axes");
+  if (s.rank > kMostAxes || (s.mode == SampleMode::kCubic && s.rank > 4)) throw Invalid("too many spatial axes");
   Dims dims = {x.dim(0), x.dim(1)};
   for (int axis = 0; axis < s.rank; ++axis) dims.push_back(grid.dim(axis + 1));
   question.output(0, x.dtype(), dims);

@@ -7,6 +7,7 @@
 #include "plugins/common/checked.h"
 #include "plugins/common/integers.h"
 #include "plugins/common/move.h"
+#include "plugins/pad/pad.h"
 
 namespace tenon::plugins {
 namespace {
@@ -19,8 +20,6 @@ struct PadMaps {
   int64_t end[TN_MAX_RANK] = {};
 };
 
-constexpr int64_t kMostPad = int64_t{1} << 48;
-
 // Negative pads cut first; what is left is repeated as the mode says.
 int64_t source(const std::string& mode, int64_t at, int64_t first, int64_t last) {
   if (at >= first && at < last) return at;
@@ -30,30 +29,6 @@ int64_t source(const std::string& mode, int64_t at, int64_t first, int64_t last)
   const int64_t period = mode == "wrap" ? size : std::max<int64_t>(2 * (size - 1), 1);
   const int64_t phase = ((at - first) % period + period) % period;
   return first + (phase < size ? phase : period - phase);
-}
-
-struct PadAxis {
-  int64_t begin = 0, end = 0;
-};
-
-// The pads of every axis: `pads` holds those of all the beginnings, then those of all the ends.
-std::vector<PadAxis> pads_of(const std::vector<int64_t>& pads, const std::vector<int64_t>* axes, int rank) {
-  const size_t count = axes ? axes->size() : static_cast<size_t>(rank);
-  if (pads.size() != 2 * count) {
-    throw Invalid(text("input 'pads': expected ", 2 * count, " numbers, two for each axis, found ", pads.size()));
-  }
-  std::vector<PadAxis> all(static_cast<size_t>(rank));
-  std::vector<bool> seen(static_cast<size_t>(rank), false);
-  for (size_t n = 0; n < count; ++n) {
-    const auto axis = axes ? static_cast<size_t>(normalize_axis((*axes)[n], rank, "axes")) : n;
-    if (seen[axis]) throw Invalid(text("input 'axes': axis ", axis, " is there twice"));
-    seen[axis] = true;
-    all[axis] = {pads[n], pads[n + count]};
-    for (const int64_t pad : {pads[n], pads[n + count]}) {
-      if (pad < -kMostPad || pad > kMostPad) throw Invalid(text("input 'pads': found ", pad, ", which fits no memory"));
-    }
-  }
-  return all;
 }
 
 Dims pad_dims(const Dims& x, const std::vector<PadAxis>& pads, const std::string& mode) {
@@ -75,11 +50,6 @@ Dims pad_dims(const Dims& x, const std::vector<PadAxis>& pads, const std::string
     elements = size == 0 ? 0 : checked_product(elements, size, "elements of the output");
   }
   return dims;
-}
-
-std::vector<PadAxis> pads_from(const Tensor& pads, const Tensor* axes, int rank) {
-  const std::vector<int64_t> list = axes ? integers(*axes) : std::vector<int64_t>();
-  return pads_of(integers(pads), axes ? &list : nullptr, rank);
 }
 
 void pad_infer(const Infer& question) {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 #include <string>
-#include <tenon/sdk/definition.hpp>
+#include <tenon/sdk/kernel.hpp>
 #include <tenon/sdk/site.hpp>
 #include <vector>
 
@@ -47,6 +47,15 @@ struct ResizeTaps {
   std::vector<char> outside;
 };
 ResizeTaps resize_taps(const ResizeOptions& options, const ResizeAxis& axis);
+
+// Images [planes][rows][columns] that are resized; an axis that does not change has scale 1.
+struct ResizeImages {
+  int64_t planes = 1;
+  ResizeAxis rows, columns;
+};
+// The site, row-major, as images: up to two axes change, and all axes between and behind them are 1 or change too.
+// Declined where it is no resizing of such images.
+ResizeImages resize_images(const Site& site);
 
 Definitions resize_kernels();
 

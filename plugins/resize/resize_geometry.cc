@@ -120,6 +120,12 @@ double filter(const ResizeOptions& options, double distance) {
   return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
+ResizeAxis unchanged(int64_t size) {
+  ResizeAxis axis;
+  axis.in = axis.out = size;
+  return axis;
+}
+
 }  // namespace
 
 ResizeOptions resize_options(const Attrs& attrs) {
@@ -205,6 +211,38 @@ ResizeTaps resize_taps(const ResizeOptions& options, const ResizeAxis& axis) {
     for (int t = 0; normalize && t < taps.count; ++t) weight[t] /= sum;
   }
   return taps;
+}
+
+ResizeImages resize_images(const Site& site) {
+  if (!site.is_static()) throw Declined("its tables are for fixed dims");
+  if (site.attrs().str("coordinate_transformation_mode") == "tf_crop_and_resize") throw Declined("it does not crop");
+  const Tensor scales = site.constant(kResizeScales), sizes = site.constant(kResizeSizes);
+  const bool has_scales = site.has_input(kResizeScales), has_sizes = site.has_input(kResizeSizes);
+  if ((has_scales && !scales.has_data()) || (has_sizes && !sizes.has_data())) {
+    throw Declined("scales or sizes are not constant");
+  }
+  const ResizeGeometry g = resize_geometry(site.attrs(), site.dims(kResizeX), nullptr, has_scales ? &scales : nullptr,
+                                           has_sizes ? &sizes : nullptr, false);
+  int last = g.rank - 1;
+  while (last >= 0 && !g.axes[last].changed) --last;
+  if (last < 0) throw Declined("no axis changes");
+  const Dims x = site.dims(kResizeX);
+  ResizeImages images;
+  const int64_t behind = x.product(last + 1, g.rank);
+  if (behind == 1) {
+    images.columns = g.axes[last];
+    images.rows = last > 0 ? g.axes[last - 1] : unchanged(1);
+    --last;
+  } else {
+    // Whole runs of cells behind the axis move together.
+    images.columns = unchanged(behind);
+    images.rows = g.axes[last];
+  }
+  for (int axis = 0; axis < last; ++axis) {
+    if (g.axes[axis].changed) throw Declined("more axes change than those of images");
+    images.planes *= x[axis];
+  }
+  return images;
 }
 
 }  // namespace tenon::plugins

@@ -11,51 +11,6 @@
 namespace tenon::plugins {
 namespace {
 
-// Images [planes][rows][columns] that are resized; an axis that does not change has scale 1.
-struct Images {
-  int64_t planes = 1;
-  ResizeAxis rows, columns;
-};
-
-ResizeAxis unchanged(int64_t size) {
-  ResizeAxis axis;
-  axis.in = axis.out = size;
-  return axis;
-}
-
-// Declined where the site is no resizing of images.
-Images images_of(const Site& site) {
-  if (!site.is_static()) throw Declined("its tables are for fixed dims");
-  if (site.attrs().str("coordinate_transformation_mode") == "tf_crop_and_resize") throw Declined("it does not crop");
-  const Tensor scales = site.constant(kResizeScales), sizes = site.constant(kResizeSizes);
-  const bool has_scales = site.has_input(kResizeScales), has_sizes = site.has_input(kResizeSizes);
-  if ((has_scales && !scales.has_data()) || (has_sizes && !sizes.has_data())) {
-    throw Declined("scales or sizes are not constant");
-  }
-  const ResizeGeometry g = resize_geometry(site.attrs(), site.dims(kResizeX), nullptr, has_scales ? &scales : nullptr,
-                                           has_sizes ? &sizes : nullptr, false);
-  int last = g.rank - 1;
-  while (last >= 0 && !g.axes[last].changed) --last;
-  if (last < 0) throw Declined("no axis changes");
-  const Dims x = site.dims(kResizeX);
-  Images images;
-  const int64_t behind = x.product(last + 1, g.rank);
-  if (behind == 1) {
-    images.columns = g.axes[last];
-    images.rows = last > 0 ? g.axes[last - 1] : unchanged(1);
-    --last;
-  } else {
-    // Whole runs of cells behind the axis move together.
-    images.columns = unchanged(behind);
-    images.rows = g.axes[last];
-  }
-  for (int axis = 0; axis < last; ++axis) {
-    if (g.axes[axis].changed) throw Declined("more axes change than those of images");
-    images.planes *= x[axis];
-  }
-  return images;
-}
-
 class ResizeKernel final : public IPlugin {
  public:
   explicit ResizeKernel(bool nearest) : nearest_(nearest) {}
@@ -63,7 +18,7 @@ class ResizeKernel final : public IPlugin {
   void configure(const Config& config) override {
     const Site site = config.site();
     const ResizeOptions options = resize_options(site.attrs());
-    const Images images = images_of(site);
+    const ResizeImages images = resize_images(site);
     planes_ = images.planes;
     rows_.set(options, images.rows);
     columns_.set(options, images.columns);
@@ -109,7 +64,7 @@ Kernel resize_kernel(const char* name, bool nearest) {
       .supports([nearest](const Site& site) {
         if ((site.attrs().str("mode") == "nearest") != nearest) throw Declined("another mode");
         if (!nearest && site.dtype(kResizeX) != TN_F32) throw Declined("it computes in f32");
-        images_of(site);
+        resize_images(site);
       })
       .more_combos([](const Site& site, Combos& combos) {
         move_bytes(site.dtype(kResizeX));
@@ -117,7 +72,7 @@ Kernel resize_kernel(const char* name, bool nearest) {
         combos.add(ComboSpec({x, any_constant(), any_constant(), any_constant()}, {x}));
       })
       .tactics([](const Site& site, const Combo&, Tactics& tactics) {
-        const Images images = images_of(site);
+        const ResizeImages images = resize_images(site);
         const bool none = site.attrs().str("mode") == "nearest";
         cpu::ResizeTable columns;
         columns.in = images.columns.in;

@@ -56,25 +56,6 @@ const T* data_of(const Tensor& tensor) {
 
 // --- scatter_nd ---
 
-cpu::GatherShape nd_shape(const Dims& x, const Dims& indices, Dims* updates) {
-  if (x.rank < 1 || indices.rank < 1) {
-    throw Invalid(text("expected data and indices of rank 1 or more, found ", to_text(x), " and ", to_text(indices)));
-  }
-  const int64_t depth = indices[indices.rank - 1];
-  if (depth < 1 || depth > x.rank) {
-    throw Invalid(
-        text("input 'indices': expected 1 to ", x.rank, " indices in a tuple for ", to_text(x), ", found ", depth));
-  }
-  for (int axis = 0; axis + 1 < indices.rank; ++axis) updates->push_back(indices[axis]);
-  for (int axis = static_cast<int>(depth); axis < x.rank; ++axis) updates->push_back(x[axis]);
-  cpu::GatherShape shape;
-  shape.depth = static_cast<int>(depth);
-  shape.tuples = indices.product(0, indices.rank - 1);
-  shape.inner = x.product(shape.depth, x.rank);
-  std::copy(x.d, x.d + depth, shape.sizes);
-  return shape;
-}
-
 void scatter_nd_infer(const Infer& question) {
   Dims updates;
   const cpu::GatherShape shape = nd_shape(question.input(0).dims(), question.input(1).dims(), &updates);

@@ -4,6 +4,7 @@
 #include "plugins/common/checked.h"
 #include "plugins/common/integers.h"
 #include "plugins/common/move.h"
+#include "plugins/tile/tile.h"
 
 namespace tenon::plugins {
 namespace {
@@ -30,24 +31,12 @@ class TileKernel final : public IPlugin {
  public:
   void configure(const Config& config) override { bytes_ = move_bytes(config.site().dtype(0)); }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
-    const Dims x = inputs[0].dims, y = outputs[0].dims;
+    const Dims y = outputs[0].dims;
     if (y.elements() == 0) return;
-    // Each axis of y is one of repeats and one of x, which has stride 0 on the first.
-    int64_t x_strides[TN_MAX_RANK], y_strides[TN_MAX_RANK];
-    row_strides(x, x_strides);
-    row_strides(y, y_strides);
-    int64_t dims[2 * TN_MAX_RANK], from[2 * TN_MAX_RANK], to[2 * TN_MAX_RANK];
-    int rank = 0;
-    for (int axis = 0; axis < x.rank; ++axis) {
-      dims[rank] = y[axis] / x[axis];
-      from[rank] = 0;
-      to[rank++] = x[axis] * y_strides[axis];
-      dims[rank] = x[axis];
-      from[rank] = x_strides[axis];
-      to[rank++] = y_strides[axis];
-    }
-    static_assert(2 * TN_MAX_RANK <= cpu::kCopyMaxRank);
-    cpu::copy_strided(rank, dims, from, to, bytes_, inputs[0].data, outputs[0].data, to_parallel(exec));
+    const TileCopy copy(inputs[0].dims, y);
+    static_assert(TileCopy::kMaxRank <= cpu::kCopyMaxRank);
+    cpu::copy_strided(copy.rank, copy.dims, copy.from, copy.to, bytes_, inputs[0].data, outputs[0].data,
+                      to_parallel(exec));
   }
 
  private:

@@ -12,20 +12,23 @@
 #include <tenon/sdk/kernel.hpp>
 #include <thread>
 
+#include "plugins/common/small_float.h"
+#include "plugins/common/testing/device.h"
+
 namespace tenon::testing {
 namespace {
 
 // Memory with the alignment that hosts give, and a canary behind it.
 class Buffer {
  public:
-  explicit Buffer(uint64_t size, unsigned char fill = 0xCD)
-      : size_(size), data_(static_cast<unsigned char*>(std::aligned_alloc(256, (size + kCanary + 255) / 256 * 256))) {
+  explicit Buffer(bool gpu, uint64_t size, unsigned char fill = 0xCD)
+      : gpu_(gpu), size_(size), data_(static_cast<unsigned char*>(allocate(size + kCanary, gpu))) {
     std::memset(data_, fill, size);
     std::memset(data_ + size, 0xA5, kCanary);
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { std::free(data_); }
+  ~Buffer() { release(data_, gpu_); }
   void* get() const { return size_ ? data_ : nullptr; }
   bool canary_intact() const {
     for (uint64_t n = 0; n < kCanary; ++n) {
@@ -36,6 +39,7 @@ class Buffer {
 
  private:
   static constexpr uint64_t kCanary = 64;
+  bool gpu_;
   uint64_t size_;
   unsigned char* data_;
 };
@@ -139,8 +143,26 @@ int32_t reference_dtype(int32_t dtype) {
   }
 }
 
+// What kernels see: f16 where the reference sees f32 that is declared so.
+HostArray as_declared(const HostArray& array) {
+  if (array.declared != TN_F16) return array;
+  HostArray result = array;
+  result.dtype = TN_F16;
+  const std::vector<float> values = array.values<float>();
+  result.bytes.resize(values.size() * sizeof(uint16_t));
+  for (size_t n = 0; n < values.size(); ++n) {
+    const auto bits = static_cast<uint16_t>(plugins::small_float_bits(TN_F16, values[n]));
+    std::memcpy(result.bytes.data() + n * sizeof bits, &bits, sizeof bits);
+  }
+  return result;
+}
+
 std::vector<double> as_double(const HostArray& array) {
   std::vector<double> result;
+  if (array.dtype == TN_F16) {
+    for (const uint16_t bits : array.values<uint16_t>()) result.push_back(plugins::small_float_value(TN_F16, bits));
+    return result;
+  }
   visit_number(array.dtype == TN_BOOL ? static_cast<int32_t>(TN_U8) : array.dtype, [&](auto zero) {
     for (auto value : array.values<decltype(zero)>()) result.push_back(static_cast<double>(value));
   });
@@ -212,6 +234,7 @@ bool OpTester::infer(std::vector<HostArray>* outputs) {
   outputs->resize(results.size());
   for (size_t n = 0; n < results.size(); ++n) {
     (*outputs)[n].dtype = reference_dtype(results[n].dtype);
+    if (results[n].dtype == TN_F16) (*outputs)[n].declared = TN_F16;
     (*outputs)[n].dims = results[n].dims;
   }
   return status == TN_OK;
@@ -300,6 +323,35 @@ OpTester& OpTester::expect_invalid(const std::vector<std::string>& words) {
 }
 
 OpTester& OpTester::expect_kernels(const std::vector<std::string>& required) {
+  const std::set<std::string> ran = run_kernels(false);
+  for (const std::string& name : required) EXPECT_TRUE(ran.count(name)) << name << " took no site: " << declined_[name];
+  if (!cuda_tests().enabled) return *this;
+  OpTester halves = *this;
+  if (halves.to_halves()) halves.run_kernels(true);
+  return *this;
+}
+
+// Declares every f32 input that is not constant to be f16. False if there is none, or the op does not take the result.
+bool OpTester::to_halves() {
+  bool any = false;
+  for (HostArray& array : inputs_) {
+    if (array.dtype != TN_F32 || array.constant || array.declared != TN_DTYPE_NONE) continue;
+    any = true;
+    array.declared = TN_F16;
+    std::vector<float> values = array.values<float>();
+    for (float& value : values) {
+      value = plugins::small_float_value(TN_F16, plugins::small_float_bits(TN_F16, value));
+    }
+    if (!values.empty()) std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  }
+  std::vector<HostArray> outputs;
+  const bool accepted = any && infer(&outputs);
+  host_.take_failure();
+  return accepted;
+}
+
+// The names of the kernels that ran.
+std::set<std::string> OpTester::run_kernels(bool cuda_only) {
   std::vector<HostArray> outputs = references();
   if (epilogue_) {
     HostArray& expected = outputs[static_cast<size_t>(checked_)];
@@ -308,9 +360,14 @@ OpTester& OpTester::expect_kernels(const std::vector<std::string>& required) {
     std::memcpy(expected.bytes.data(), values.data(), expected.bytes.size());
   }
   std::set<std::string> ran;
-  for (const TnKernel* kernel : host_.kernels(op_id_)) run_kernel(*kernel, outputs, &ran);
-  for (const std::string& name : required) EXPECT_TRUE(ran.count(name)) << name << " took no site: " << declined_[name];
-  return *this;
+  const std::vector<HostArray> inputs = inputs_;
+  for (HostArray& array : outputs) array = as_declared(array);
+  for (HostArray& array : inputs_) array = as_declared(array);
+  for (const TnKernel* kernel : host_.kernels(op_id_)) {
+    if (!cuda_only || kernel->device == TN_CUDA) run_kernel(*kernel, outputs, &ran);
+  }
+  inputs_ = inputs;
+  return ran;
 }
 
 void OpTester::run_kernel(const TnKernel& kernel, const std::vector<HostArray>& outputs, std::set<std::string>* ran) {
@@ -330,7 +387,7 @@ void OpTester::run_kernel(const TnKernel& kernel, const std::vector<HostArray>& 
     dtypes.push_back(output.dtype);
     alignments.push_back(256);
   }
-  const TnDevice device = {TN_HEADER(TnDevice), TN_CPU, 0, 3, "test", "cpu:test"};
+  const TnDevice device = {TN_HEADER(TnDevice), kernel.device, 0, 3, "test", "test"};
   std::unique_ptr<ExprText> text;
   TnExpr expr{};
   std::vector<const TnExpr*> epilogues(outputs.size());
@@ -425,6 +482,7 @@ void OpTester::run_kernel(const TnKernel& kernel, const std::vector<HostArray>& 
         run_tactic({&kernel, &site, &combo}, tactic, outputs);
         tactics_run_.insert(sdk::text(kernel.name, " ", params));
         ran->insert(kernel.name);
+        if (kernel.device == TN_CUDA) cuda_tests().ran.insert(kernel.name);
       }
       return 0;
     });
@@ -440,6 +498,7 @@ void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const std::vec
   const std::string where =
       sdk::text(kernel.name, " \"", tactic.params, "\" ", to_text(expected.dims), " output format ",
                 int{combo.output(checked_).format.kind}, "/", channel_block(combo.output(checked_).format));
+  const bool gpu = kernel.device == TN_CUDA;
   const TnConfig config = {TN_HEADER(TnConfig), kernel.revision, job.site, job.combo, &tactic};
   TnInst* inst = nullptr;
   if (kernel.configure(host, &kernel, &config, &inst) != TN_OK) {
@@ -450,16 +509,17 @@ void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const std::vec
   sizes.struct_size = TN_HEADER(TnSizes);
   EXPECT_EQ(kernel.sizes(host, inst, &sizes), TN_OK) << where << host_.take_failure();
   EXPECT_LE(sizes.workspace, tactic.workspace) << where;
-  const Buffer persistent(sizes.persistent), workspace(sizes.workspace), scratch(sizes.init_scratch);
+  const Buffer persistent(gpu, sizes.persistent), workspace(gpu, sizes.workspace), scratch(gpu, sizes.init_scratch);
 
   std::vector<TnTensor> constants;
+  std::vector<TnTensor> device_constants;
   std::vector<TnTensor> inputs;
   std::vector<std::unique_ptr<Buffer>> buffers;
   for (size_t n = 0; n < inputs_.size(); ++n) {
     const HostArray& array = inputs_[n];
     constants.push_back(job.site->constants[n]);
     const TnFormat format = array.dtype == TN_DTYPE_NONE ? row_format() : combo.input(static_cast<int>(n)).format;
-    buffers.push_back(std::make_unique<Buffer>(array.bytes.empty() ? 0 : physical_bytes(array, format), 0));
+    buffers.push_back(std::make_unique<Buffer>(gpu, array.bytes.empty() ? 0 : physical_bytes(array, format), 0));
     char* data = static_cast<char*>(buffers.back()->get());
     const int size = dtype_size(array.dtype);
     if (!array.bytes.empty()) {
@@ -468,16 +528,30 @@ void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const std::vec
       });
     }
     inputs.push_back(formatted(array, format, data));
+    device_constants.push_back(gpu ? inputs.back() : constants.back());
+    if (constants.back().data == nullptr) device_constants.back().data = nullptr;
   }
   TnInit init{};
   init.struct_size = TN_HEADER(TnInit);
   init.num_inputs = static_cast<uint32_t>(constants.size());
   init.constants_host = constants.data();
-  init.constants_device = constants.data();
+  init.constants_device = device_constants.data();
   init.persistent = persistent.get();
   init.persistent_size = sizes.persistent;
   init.scratch = scratch.get();
-  EXPECT_EQ(kernel.initialize(host, inst, &init), TN_OK) << where << host_.take_failure();
+  const auto initialize = [&](void* stream) {
+    TnExec exec{};
+    exec.struct_size = TN_HEADER(TnExec);
+    exec.stream = stream;
+    if (gpu) init.exec = &exec;
+    EXPECT_EQ(kernel.initialize(host, inst, &init), TN_OK) << where << host_.take_failure();
+    init.exec = nullptr;
+  };
+  if (gpu) {
+    run_on_gpu(false, initialize);
+  } else {
+    initialize(nullptr);
+  }
   EXPECT_TRUE(persistent.canary_intact()) << where;
 
   const TnFormat out_format = combo.output(checked_).format;
@@ -495,13 +569,22 @@ void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const std::vec
     for (size_t n = 0; n < all_outputs.size(); ++n) {
       const HostArray& array = all_outputs[n];
       const TnFormat format = combo.output(static_cast<int>(n)).format;
-      if (&array != &expected) unchecked.push_back(std::make_unique<Buffer>(physical_bytes(array, format)));
+      if (&array != &expected) unchecked.push_back(std::make_unique<Buffer>(gpu, physical_bytes(array, format)));
       outputs.push_back(formatted(array, format, &array == &expected ? out : unchecked.back()->get()));
     }
-    EXPECT_EQ(kernel.enqueue(host, inst, &exec, inputs.data(), outputs.data()), TN_OK) << where << host_.take_failure();
+    const auto launch = [&](void* stream) {
+      exec.stream = stream;
+      EXPECT_EQ(kernel.enqueue(host, inst, &exec, inputs.data(), outputs.data()), TN_OK)
+          << where << host_.take_failure();
+    };
+    if (gpu) {
+      run_on_gpu(threads > 1 && (kernel.flags & TN_KERNEL_GRAPH_CAPTURABLE) != 0, launch);
+    } else {
+      launch(nullptr);
+    }
     EXPECT_TRUE(workspace.canary_intact()) << where;
   };
-  const Buffer first(out_bytes, 0xFF), second(out_bytes, 0xFF);
+  const Buffer first(gpu, out_bytes, 0xFF), second(gpu, out_bytes, 0xFF);
   enqueue(1, first.get());
   enqueue(3, second.get());
   EXPECT_TRUE(first.canary_intact() && second.canary_intact()) << where;
@@ -553,7 +636,7 @@ void OpTester::run_tactic(const Job& job, const TnTactic& tactic, const std::vec
     const uint32_t input = job.combo->aliases[n].input;
     if (job.combo->aliases[n].output != static_cast<uint32_t>(checked_)) continue;
     if (physical_bytes(inputs_[input], combo.input(static_cast<int>(input)).format) != out_bytes) continue;
-    const Buffer kept(out_bytes);
+    const Buffer kept(false, out_bytes);
     if (out_bytes > 0) std::memcpy(kept.get(), inputs[input].data, out_bytes);
     enqueue(2, inputs[input].data);
     check(inputs[input].data, " (in place)");

@@ -1,5 +1,6 @@
 // OpTester: one op on one set of inputs. Compares the op's reference with values that the test gives, asks the
-// reference for parts of its output, and compares every tactic of every loaded kernel with the reference.
+// reference for parts of its output, and compares every tactic of every loaded kernel with the reference. Where kernels
+// of GPUs are tested (device.h), those of f16 see what is f32 here rounded to it.
 //
 //   OpTester(host, "tenon.relu/1").input({3}, {-1, 0, 2}).expect({3}, {0, 0, 2}).expect_kernels();
 #ifndef TENON_PLUGINS_COMMON_TESTING_OP_TESTER_H_
@@ -61,8 +62,8 @@ class OpTester {
   OpTester& random_input(const Dims& dims, double scale = 1.0);
   // An absent optional input.
   OpTester& absent();
-  // The input before has this dtype, and its values are those that the reference sees: f32 for f16 (see op.h). Such
-  // inputs and outputs are for `expect` only.
+  // The input before has this dtype, and its values are those that the reference sees: f32 for f16 (see op.h). Kernels
+  // get them in f16; those of other dtypes that references see widened are for `expect` only.
   OpTester& declared_as(int32_t dtype);
   // The input before is constant.
   OpTester& constant();
@@ -90,6 +91,8 @@ class OpTester {
   bool infer(std::vector<HostArray>* outputs);
   bool evaluate(std::vector<HostArray> outputs, const TnBox& box, HostArray* checked);
   std::vector<HostArray> references();
+  bool to_halves();
+  std::set<std::string> run_kernels(bool cuda_only);
   void run_kernel(const TnKernel& kernel, const std::vector<HostArray>& outputs, std::set<std::string>* ran);
   void run_tactic(const Job& job, const TnTactic& tactic, const std::vector<HostArray>& outputs);
 

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include "plugins/common/testing/device.h"
+
 struct TnAttrs {
   tenon::testing::AttrMap values;
   std::map<std::string, std::vector<const char*>> texts;  // what get_strs hands out
@@ -136,6 +138,7 @@ TestHost::TestHost() {
   };
   host_.register_kernel = [](const TnHost* host, const TnKernel* kernel) {
     static_cast<TestHost*>(host->impl)->kernels_.push_back(kernel);
+    if (kernel->device == TN_CUDA) cuda_tests().loaded.insert(kernel->name);
     return static_cast<TnStatus>(TN_OK);
   };
   host_.register_fusion = [](const TnHost*, const TnFusion*) { return static_cast<TnStatus>(TN_OK); };
@@ -169,6 +172,8 @@ bool TestHost::load(const std::string& name) {
   }
   plugins_.push_back(plugin);
   EXPECT_EQ(plugin->load(&host_), TN_OK) << path << ": " << take_failure();
+  const bool is_cuda = name.size() > 5 && name.compare(name.size() - 5, 5, "_cuda") == 0;
+  if (cuda_tests().enabled && !is_cuda) load(name + "_cuda");
   return true;
 }
 
