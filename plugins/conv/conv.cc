@@ -1,7 +1,7 @@
 // tenon.conv/1: convolution over any number of spatial axes, and Tenon's kernel for it.
 #include <tenon/sdk/plugin.hpp>
 
-#include "plugins/conv/conv.h"
+#include "plugins/common/conv_nd.h"
 
 namespace tenon::plugins {
 namespace {

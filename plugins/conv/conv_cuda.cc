@@ -4,9 +4,8 @@
 #include <tenon/sdk/plugin.hpp>
 
 #include "kernels/cuda/conv_nd.h"
+#include "plugins/common/conv_nd.h"
 #include "plugins/common/cuda.h"
-#include "plugins/conv/conv.h"
-#include "plugins/conv_transpose/conv_transpose.h"
 
 namespace tenon::plugins {
 namespace {

@@ -1,7 +1,7 @@
 // tenon.conv_transpose/1: transposed convolution over any number of spatial axes, and Tenon's kernel for it.
 #include <tenon/sdk/plugin.hpp>
 
-#include "plugins/conv_transpose/conv_transpose.h"
+#include "plugins/common/conv_nd.h"
 
 namespace tenon::plugins {
 namespace {
