@@ -33,13 +33,19 @@ struct ConvNdShape {
   int64_t pad[kConvNdMaxAxes] = {};
 };
 
-// False where a coordinate may go beyond 2^30 in either direction, or with more axes.
+enum class ConvNdAlgorithm : int {
+  kDirect,        // a thread for each pixel of a few channels; for small convolutions and many groups
+  kImplicitGemm,  // a tiled product whose patches are gathered as they are read
+};
+
+// False where a coordinate may go beyond 2^30 in either direction, or with more axes or as many weights for a channel.
 bool conv_nd_supports(const ConvNdShape& shape) noexcept;
 
 // Weights [outputs][inputs / groups][taps], or transposed [inputs][outputs / groups][taps]. bias [outputs] and residual
 // (as y, added before the activation) may be null. cudaErrorInvalidValue where conv_nd_supports is false.
-cudaError_t conv_nd(ElementType type, const ConvNdShape& shape, const void* x, const void* weights, const void* bias,
-                    const void* residual, const Epilogue& epilogue, void* y, cudaStream_t stream) noexcept;
+cudaError_t conv_nd(ElementType type, ConvNdAlgorithm algorithm, const ConvNdShape& shape, const void* x,
+                    const void* weights, const void* bias, const void* residual, const Epilogue& epilogue, void* y,
+                    cudaStream_t stream) noexcept;
 
 }  // namespace tenon::cuda
 

@@ -53,6 +53,9 @@ std::vector<double> expect(const ConvNdShape& s, const std::vector<float>& x, co
 class ConvNdTest : public CudaTest {
  protected:
   void check(const ConvNdShape& s) {
+    for (const auto algorithm : {ConvNdAlgorithm::kDirect, ConvNdAlgorithm::kImplicitGemm}) check(algorithm, s);
+  }
+  void check(ConvNdAlgorithm algorithm, const ConvNdShape& s) {
     ASSERT_TRUE(conv_nd_supports(s));
     const int64_t pixels = product(s.pixels, s.axes), positions = product(s.positions, s.axes);
     const auto x = random_floats(s.n * s.inputs * (s.transposed ? positions : pixels), 1);
@@ -66,7 +69,7 @@ class ConvNdTest : public CudaTest {
       const Input input(x_values, sizeof(T)), w(w_values, sizeof(T)), b(bias_values), r(residual_values, sizeof(T));
       const Output y(residual.size() * sizeof(T), sizeof(T));
       launch([&](cudaStream_t stream) {
-        return conv_nd(type, s, input.data(), w.data(), bias_values.empty() ? nullptr : b.data(),
+        return conv_nd(type, algorithm, s, input.data(), w.data(), bias_values.empty() ? nullptr : b.data(),
                        residual_values.empty() ? nullptr : r.data(), {}, y.data(), stream);
       });
       return y.template get<T>();
@@ -111,6 +114,8 @@ TEST_F(ConvNdTest, GradedShapes) {
       }
     }
     check(shape(transposed, 1, 33, 17, 1, {20, 21}, 3, 1, 1, 1));
+    check(shape(transposed, 1, 7, 70, 1, {12, 10}, 3, 2, 1, 1));
+    check(shape(transposed, 2, 16, 130, 2, {8, 16}, 1, 1, 1, 0));
     check(shape(transposed, 0, 2, 2, 1, {5}, 1, 1, 1, 0));
   }
 }
@@ -124,8 +129,8 @@ TEST_F(ConvNdTest, KnownValues) {
   const Input x(std::vector<float>{1, 2}), weights(std::vector<float>{1, 10, 100}), bias(std::vector<float>{-50});
   const Output y(6 * sizeof(float));
   launch([&](cudaStream_t stream) {
-    return conv_nd(ElementType::kF32, s, x.data(), weights.data(), bias.data(), nullptr, Epilogue::relu(), y.data(),
-                   stream);
+    return conv_nd(ElementType::kF32, ConvNdAlgorithm::kDirect, s, x.data(), weights.data(), bias.data(), nullptr,
+                   Epilogue::relu(), y.data(), stream);
   });
   EXPECT_EQ(y.get(), (std::vector<float>{0, 0, 52, 0, 150, 0}));
 }
@@ -137,8 +142,9 @@ TEST_F(ConvNdTest, Refusals) {
   s.axes = 1;
   s.pad[0] = int64_t{1} << 30;
   EXPECT_FALSE(conv_nd_supports(s));
-  EXPECT_EQ(conv_nd(ElementType::kF32, s, nullptr, nullptr, nullptr, nullptr, {}, nullptr, stream_),
-            cudaErrorInvalidValue);
+  EXPECT_EQ(
+      conv_nd(ElementType::kF32, ConvNdAlgorithm::kDirect, s, nullptr, nullptr, nullptr, nullptr, {}, nullptr, stream_),
+      cudaErrorInvalidValue);
 }
 
 }  // namespace

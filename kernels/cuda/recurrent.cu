@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/epilogue.cuh"
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/tile.cuh"
 
 namespace tenon::cuda {
 namespace {
@@ -157,6 +157,43 @@ __global__ void __launch_bounds__(kThreads) step_kernel(Step<T> s) {
   }
 }
 
+// The inputs of all steps times the weights: [rows][gates] = x [rows][inputs] * weights [gates][inputs]'. A block for a
+// tile, see tile.cuh; one size of tile, where gemm.h would bring all of its own along. Bound: compute.
+template <class T>
+__global__ void __launch_bounds__(Tile64x64::kThreads, Tile64x64::kMinBlocks)
+    product_kernel(int64_t rows, int64_t gates, int inputs, Divider<uint32_t> row_tiles, bool vector_x, bool vector_w,
+                   const T* x, const T* weights, TileOutput<T> out, DeviceEpilogue epilogue) {
+  using Tile = Tile64x64;
+  __shared__ typename Tile::Shared shared;
+  uint32_t row_tile = blockIdx.x;
+  const int64_t column = static_cast<int64_t>(row_tiles.split(&row_tile)) * Tile::kColumns;
+  const int64_t row = static_cast<int64_t>(row_tile) * Tile::kRows;
+  MatrixLoader<true, Tile::kRows, Tile::kDepth, Tile::kThreads, T> a(x, inputs, vector_x, row, rows, 0, inputs);
+  MatrixLoader<true, Tile::kColumns, Tile::kDepth, Tile::kThreads, T> b(weights, inputs, vector_w, column, gates, 0,
+                                                                        inputs);
+  typename Tile::Sums sums = {};
+  tile_product<Tile>(a, b, (inputs + Tile::kDepth - 1) / Tile::kDepth, shared, sums);
+  store_tile<Tile>(sums, row, column, rows, gates, out, epilogue);
+}
+
+template <class T>
+cudaError_t product(const RecurrentShape& s, const T* x, const T* weights, T* y, cudaStream_t stream) {
+  const int64_t rows = s.steps * s.batch, gates = s.gates();
+  const int64_t row_tiles = ceil_div(rows, Tile64x64::kRows), column_tiles = ceil_div(gates, Tile64x64::kColumns);
+  if (s.inputs > kInt32Max || gates > kInt32Max || row_tiles > kInt32Max / column_tiles) return cudaErrorInvalidValue;
+  if (rows == 0) return cudaSuccess;
+  const auto vector = [&](const T* data) { return is_aligned(data, 4 * sizeof(T)) && s.inputs % 4 == 0; };
+  TileOutput<T> out = {};
+  out.data = y;
+  out.row_stride = gates;
+  out.run = Divider<uint32_t>(gates);
+  out.vector = gates % 4 == 0;
+  product_kernel<T><<<static_cast<unsigned>(row_tiles * column_tiles), Tile64x64::kThreads, 0, stream>>>(
+      rows, gates, static_cast<int>(s.inputs), Divider<uint32_t>(row_tiles), vector(x), vector(weights), x, weights,
+      out, Epilogue::none());
+  return cudaGetLastError();
+}
+
 // to = from, or 0 where that is null.
 template <class To, class From>
 __global__ void __launch_bounds__(kThreads) convert_kernel(int64_t count, const From* from, To* to) {
@@ -206,15 +243,10 @@ cudaError_t run(ElementType type, const RecurrentShape& s, const RecurrentBuffer
   const auto part = [](const void* list, int64_t at) {
     return list == nullptr ? nullptr : static_cast<const T*>(list) + at;
   };
-  T* product = reinterpret_cast<T*>(memory + places.product);
+  T* product_of_x = reinterpret_cast<T*>(memory + places.product);
   const int64_t states = s.batch * s.hidden, gates = s.gates();
   for (int d = 0; d < s.directions; ++d) {
-    const GemmShape shape = GemmShape::dense(s.steps * s.batch, gates, s.inputs, false, true, 1, type);
-    GemmTactic tactic = gemm_default_tactic(shape);
-    tactic.split_k = 1;  // without workspace
-    GemmOutput output;
-    output.c = product;
-    const cudaError_t error = gemm(shape, b.x, part(b.weights, d * gates * s.inputs), output, tactic, nullptr, stream);
+    const cudaError_t error = product(s, part(b.x, 0), part(b.weights, d * gates * s.inputs), product_of_x, stream);
     if (error != cudaSuccess) return error;
     float* c = floats(places.c);
     convert<float, T>(states, part(b.initial_h, d * states), floats(places.h[0]), stream);
@@ -231,7 +263,7 @@ cudaError_t run(ElementType type, const RecurrentShape& s, const RecurrentBuffer
     step.c = c, step.reset = floats(places.reset), step.update = floats(places.update);
     for (int64_t n = 0; n < s.steps; ++n) {
       step.t = d == 1 || s.reverse ? s.steps - 1 - n : n;
-      step.product = product + step.t * s.batch * gates;
+      step.product = product_of_x + step.t * s.batch * gates;
       step.h = floats(places.h[n % 2]), step.next_h = floats(places.h[(n + 1) % 2]);
       step.y = static_cast<T*>(b.y) + (step.t * s.directions + d) * states;
       if (s.kind == CellKind::kRnn) {

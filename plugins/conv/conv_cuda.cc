@@ -58,6 +58,9 @@ class ConvNdCuda final : public IPlugin {
     const Site site = config.site();
     supports(form_, site);
     shape_ = cuda_shape(form_, site);
+    const std::string algorithm = config.params().str("algorithm");
+    if (algorithm != "implicit" && algorithm != "direct") throw Declined("no such tactic: algorithm=" + algorithm);
+    algorithm_ = algorithm == "direct" ? cuda::ConvNdAlgorithm::kDirect : cuda::ConvNdAlgorithm::kImplicitGemm;
     type_ = to_cuda_float(config.combo().input(kConvNdX).dtype);
     epilogue_ = cuda_epilogue(site);
     num_inputs_ = site.num_inputs();
@@ -66,7 +69,7 @@ class ConvNdCuda final : public IPlugin {
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     cuda::ConvNdShape shape = shape_;
     shape.n = inputs[kConvNdX].dims.d[0];
-    check_cuda(cuda::conv_nd(type_, shape, inputs[kConvNdX].data, inputs[kConvNdWeights].data,
+    check_cuda(cuda::conv_nd(type_, algorithm_, shape, inputs[kConvNdX].data, inputs[kConvNdWeights].data,
                              has_bias_ ? inputs[kConvNdBias].data : nullptr,
                              epilogue_.residual >= 0 ? inputs[num_inputs_ + epilogue_.residual].data : nullptr,
                              epilogue_.activation, outputs[0].data, cuda_stream(exec)));
@@ -75,6 +78,7 @@ class ConvNdCuda final : public IPlugin {
  private:
   const Form& form_;
   cuda::ConvNdShape shape_;
+  cuda::ConvNdAlgorithm algorithm_ = cuda::ConvNdAlgorithm::kDirect;
   cuda::ElementType type_ = cuda::ElementType::kF32;
   CudaEpilogue epilogue_;
   int num_inputs_ = 0;
@@ -86,10 +90,14 @@ Definitions conv_cuda() {
   for (const Form& each : kForms) {
     const Form* form = &each;
     for (const int32_t dtype : {TN_F32, TN_F16}) {
-      all.add(cuda_kernel(std::string(form->op) + "/1", cuda_name(std::string(form->op) + ".direct", dtype),
+      all.add(cuda_kernel(std::string(form->op) + "/1", cuda_name(std::string(form->op) + ".unpacked", dtype),
                           [form] { return std::make_unique<ConvNdCuda>(*form); })
                   .combo({row(dtype), row(dtype), row(dtype)}, {row(dtype)})
                   .supports([form](const Site& site) { supports(*form, site); })
+                  .tactics([](const Site&, const Combo&, Tactics& tactics) {
+                    tactics.add("algorithm=implicit");
+                    tactics.add("algorithm=direct");
+                  })
                   .epilogue([](const Site& site) { cuda_epilogue(site); }));
     }
   }
