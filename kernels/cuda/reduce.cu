@@ -1,7 +1,6 @@
 #include "kernels/cuda/reduce.h"
 
-#include <type_traits>
-
+#include "kernels/cuda/combine.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/team.cuh"
 
@@ -53,33 +52,8 @@ struct Axes {
   }
 };
 
-// How an element becomes a term, and how terms are combined.
+// How an element becomes a term.
 enum class Term { kPlain, kMagnitude, kSquare, kExp };
-enum class Combination { kAdd, kMultiply, kMax, kMin };
-
-template <class A>
-struct Combine {
-  Combination combination;
-  __device__ __forceinline__ A operator()(A a, A b) const {
-    if (combination == Combination::kAdd) return a + b;
-    if (combination == Combination::kMultiply) return a * b;
-    if (a != a) return a;  // NaN
-    return b != b || (combination == Combination::kMax ? a < b : b < a) ? b : a;
-  }
-};
-
-// Integers are added up without the undefined overflow of signed ones.
-template <class T>
-using Accumulator = std::conditional_t<std::is_integral<T>::value, int64_t, float>;
-
-template <class T>
-__device__ __forceinline__ Accumulator<T> widen(T x) {
-  if constexpr (std::is_integral<T>::value) {
-    return x;
-  } else {
-    return to_float(x);
-  }
-}
 
 __device__ __forceinline__ float term_of(Term term, float x, float most) {
   if (term == Term::kPlain) return x;
@@ -91,19 +65,6 @@ __device__ __forceinline__ int64_t term_of(Term term, int64_t x, int64_t) {
   if (term == Term::kSquare) return static_cast<int64_t>(bits * bits);
   return term == Term::kMagnitude && x < 0 ? static_cast<int64_t>(0 - bits) : x;
 }
-__device__ __forceinline__ int64_t wrap_add(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-
-template <>
-__device__ __forceinline__ int64_t Combine<int64_t>::operator()(int64_t a, int64_t b) const {
-  if (combination == Combination::kAdd) return wrap_add(a, b);
-  if (combination == Combination::kMultiply) {
-    return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  }
-  return (combination == Combination::kMax ? a < b : b < a) ? b : a;
-}
-
 struct Folding {
   Team team;
   Axes kept, folded;
@@ -171,48 +132,6 @@ __global__ void __launch_bounds__(kTeamThreads)
   }
 }
 
-// A team for each list, which it reads twice: for its extreme element, then for the places that hold it. Bound: memory.
-template <class T, class A>
-__global__ void __launch_bounds__(kTeamThreads)
-    arg_kernel(Team team, int64_t lists, int64_t axis, int64_t inner, Combination combination, bool last, A start,
-               const T* input, int64_t* output) {
-  __shared__ A shared[kTeamThreads];
-  __shared__ int64_t places[kTeamThreads];
-  const Combine<A> extreme{combination};
-  const Combine<int64_t> best{last ? Combination::kMax : Combination::kMin};
-  const int64_t step = static_cast<int64_t>(gridDim.x) * team.lanes;
-  for (int64_t first = static_cast<int64_t>(blockIdx.x) * team.lanes; first < lists; first += step) {
-    const int64_t list = first + team.lane();
-    const int64_t end = list < lists ? axis : 0;
-    const int64_t row = inner == 1 ? list : list / inner;
-    const T* x = input + row * axis * inner + (list - row * inner);
-    A most = start;
-    for (int64_t i = team.slice(); i < end; i += team.slices) most = extreme(most, widen(x[i * inner]));
-    most = team.fold(most, shared, extreme);
-    int64_t place = last ? -1 : axis;
-    for (int64_t i = team.slice(); i < end; i += team.slices) {
-      const A value = widen(x[i * inner]);
-      if (value == most || (value != value && most != most)) place = best(place, i);
-    }
-    place = team.fold(place, places, best);
-    if (list < lists && team.slice() == 0) output[list] = place;
-  }
-}
-
-template <class T>
-cudaError_t launch_arg(bool smallest, bool last, int64_t outer, int64_t axis, int64_t inner, const void* input,
-                       int64_t* output, cudaStream_t stream) {
-  using A = Accumulator<T>;
-  using Limits = std::numeric_limits<A>;
-  const A least = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  const A greatest = Limits::has_infinity ? Limits::infinity() : Limits::max();
-  const Team team = Team::make(outer * inner, axis, inner == 1);
-  arg_kernel<T, A><<<grid_for(outer * inner, team.lanes), kTeamThreads, 0, stream>>>(
-      team, outer * inner, axis, inner, smallest ? Combination::kMin : Combination::kMax, last,
-      smallest ? greatest : least, static_cast<const T*>(input), output);
-  return cudaGetLastError();
-}
-
 template <class T>
 cudaError_t launch(const Folding& f, ReduceKind kind, const void* input, const Epilogue& epilogue, void* output,
                    cudaStream_t stream) {
@@ -263,17 +182,6 @@ cudaError_t reduce(ElementType type, ReduceKind kind, int rank, const int64_t* d
     default:
       return launch<int64_t>(f, kind, input, epilogue, output, stream);
   }
-}
-
-cudaError_t arg_extreme(ElementType type, bool smallest, bool last, int64_t outer, int64_t axis, int64_t inner,
-                        const void* input, int64_t* output, cudaStream_t stream) noexcept {
-  if (!reduce_supports(type, ReduceKind::kMax)) return cudaErrorInvalidValue;
-  if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
-  const auto function = type == ElementType::kF32   ? launch_arg<float>
-                        : type == ElementType::kF16 ? launch_arg<__half>
-                        : type == ElementType::kI32 ? launch_arg<int32_t>
-                                                    : launch_arg<int64_t>;
-  return function(smallest, last, outer, axis, inner, input, output, stream);
 }
 
 }  // namespace tenon::cuda

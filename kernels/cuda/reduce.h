@@ -41,11 +41,6 @@ constexpr bool reduce_supports(ElementType type, ReduceKind kind) {
 cudaError_t reduce(ElementType type, ReduceKind kind, int rank, const int64_t* dims, const bool* folded,
                    const void* input, const Epilogue& epilogue, void* output, cudaStream_t stream) noexcept;
 
-// Position of the largest (or smallest) element along the middle dimension of [outer][axis][inner], the first or the
-// last of equal ones; a NaN counts as the largest (smallest). The types of reduce. REQUIRES: axis >= 1.
-cudaError_t arg_extreme(ElementType type, bool smallest, bool last, int64_t outer, int64_t axis, int64_t inner,
-                        const void* input, int64_t* output, cudaStream_t stream) noexcept;
-
 }  // namespace tenon::cuda
 
 #endif  // TENON_KERNELS_CUDA_REDUCE_H_

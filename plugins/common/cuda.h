@@ -51,6 +51,11 @@ inline cuda::ElementType to_cuda_float(int32_t dtype) {
   return dtype == TN_F16 ? cuda::ElementType::kF16 : cuda::ElementType::kF32;
 }
 
+// REQUIRES: f32, f16, i32 or i64.
+inline cuda::ElementType to_cuda_number(int32_t dtype) {
+  return dtype == TN_I32 ? cuda::ElementType::kI32 : dtype == TN_I64 ? cuda::ElementType::kI64 : to_cuda_float(dtype);
+}
+
 // The formats of images on a GPU, as ports.
 inline std::initializer_list<Port (*)(int32_t)> cuda_image_ports() {
   static constexpr std::initializer_list<Port (*)(int32_t)> ports = {row, nhwc};
