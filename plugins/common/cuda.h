@@ -51,9 +51,21 @@ inline cuda::ElementType to_cuda_float(int32_t dtype) {
   return dtype == TN_F16 ? cuda::ElementType::kF16 : cuda::ElementType::kF32;
 }
 
-// REQUIRES: f32, f16, i32 or i64.
-inline cuda::ElementType to_cuda_number(int32_t dtype) {
-  return dtype == TN_I32 ? cuda::ElementType::kI32 : dtype == TN_I64 ? cuda::ElementType::kI64 : to_cuda_float(dtype);
+// Every dtype that kernels/cuda has a number for.
+struct CudaType {
+  int32_t dtype;
+  cuda::ElementType element;
+};
+inline constexpr CudaType kCudaTypes[] = {
+    {TN_F32, cuda::ElementType::kF32},   {TN_F64, cuda::ElementType::kF64}, {TN_F16, cuda::ElementType::kF16},
+    {TN_BF16, cuda::ElementType::kBf16}, {TN_I32, cuda::ElementType::kI32}, {TN_I64, cuda::ElementType::kI64},
+    {TN_I8, cuda::ElementType::kI8},     {TN_U8, cuda::ElementType::kU8},   {TN_BOOL, cuda::ElementType::kBool}};
+// Declined for other dtypes.
+inline cuda::ElementType to_cuda_type(int32_t dtype) {
+  for (const CudaType& type : kCudaTypes) {
+    if (type.dtype == dtype) return type.element;
+  }
+  throw Declined(text("no kernel for ", dtype_name(dtype)));
 }
 
 // The formats of images on a GPU, as ports.

@@ -14,7 +14,7 @@ class CumulateCuda final : public IPlugin {
   void configure(const Config& config) override {
     const Site site = config.site();
     if (!site.is_constant(1)) throw Declined("the axis is computed at run time");
-    type_ = to_cuda_number(config.combo().input(0).dtype);
+    type_ = to_cuda_type(config.combo().input(0).dtype);
     axis_ = normalize_axis(site.constant(1).integer(0), site.dims(0).rank);
     shape_.exclusive = site.attrs().flag("exclusive");
     shape_.reverse = site.attrs().flag("reverse");

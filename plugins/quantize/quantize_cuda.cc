@@ -9,10 +9,6 @@
 namespace tenon::plugins {
 namespace {
 
-cuda::ElementType to_integer_type(int32_t dtype) {
-  return dtype == TN_U8 ? cuda::ElementType::kU8 : dtype == TN_I8 ? cuda::ElementType::kI8 : cuda::ElementType::kI32;
-}
-
 class QuantizeCuda final : public IPlugin {
  public:
   explicit QuantizeCuda(bool back) : back_(back) {}
@@ -20,7 +16,7 @@ class QuantizeCuda final : public IPlugin {
   void configure(const Config& config) override {
     const Site site = config.site();
     supports(site);
-    type_ = to_integer_type(back_ ? config.combo().input(kQuantizeX).dtype : config.combo().output(0).dtype);
+    type_ = to_cuda_type(back_ ? config.combo().input(kQuantizeX).dtype : config.combo().output(0).dtype);
     axis_ = site.max_dims(kQuantizeScale).elements() == 1
                 ? -1
                 : normalize_axis(site.attrs().i64("axis"), site.dims(kQuantizeX).rank);

@@ -31,7 +31,7 @@ class ReduceCuda final : public IPlugin {
 
   void configure(const Config& config) override {
     const Site site = config.site();
-    type_ = to_cuda_number(config.combo().input(0).dtype);
+    type_ = to_cuda_type(config.combo().input(0).dtype);
     activation_ = cuda_activation_epilogue(site);
     const bool has_axes = site.has_input(1) && site.dims(1).elements() != 0;
     if (has_axes && !site.is_constant(1)) throw Declined("the axes must be constant");
@@ -58,7 +58,7 @@ Definitions reduce_cuda() {
   for (const auto& [name, op_kind] : kReduceOps) {
     const ReduceKind kind = op_kind;
     for (const int32_t dtype : {TN_F32, TN_F16, TN_I32, TN_I64}) {
-      if (!cuda::reduce_supports(to_cuda_number(dtype), kind)) continue;
+      if (!cuda::reduce_supports(to_cuda_type(dtype), kind)) continue;
       const std::string op = std::string("tenon.reduce_") + name;
       Kernel kernel = cuda_kernel(op + "/1", cuda_name(op + ".teams", dtype),
                                   [kind] { return std::make_unique<ReduceCuda>(kind); });
