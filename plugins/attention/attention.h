@@ -22,37 +22,39 @@ struct AttentionGeometry {
   // `mask` NULL: absent. Invalid if the shapes do not fit together.
   static AttentionGeometry make(const Dims& q, const Dims& k, const Dims& v, const Dims* mask, const Attrs& attrs) {
     AttentionGeometry g;
-    if (q.rank != 4 || k.rank != 4 || v.rank != 4) {
-      throw Invalid(text("inputs: expected rank 4, found ", to_text(q), ", ", to_text(k), " and ", to_text(v)));
-    }
-    g.batch = q[0], g.heads = q[1], g.queries = q[2], g.size = q[3];
-    g.key_heads = k[1], g.keys = k[2], g.value_size = v[3];
-    if (k != Dims{g.batch, g.key_heads, g.keys, g.size} || v != Dims{g.batch, g.key_heads, g.keys, g.value_size}) {
-      throw Invalid(text("inputs k and v: expected [", g.batch, ",heads,keys,", g.size, "] and [", g.batch,
-                         ",heads,keys,size] for q of shape ", to_text(q), ", found ", to_text(k), " and ", to_text(v)));
-    }
-    if (g.key_heads < 1 ? g.heads != 0 : g.heads % g.key_heads != 0) {
-      throw Invalid(text("expected heads of q to be a multiple of those of k, found ", g.heads, " and ", g.key_heads));
-    }
     g.scale = attrs.f64("scale");
     g.softcap = attrs.f64("softcap");
     g.causal = attrs.flag("causal");
     g.past = std::min(attrs.i64("past"), int64_t{1} << 48);  // places stay far from overflow
     g.left = attrs.i64("left_window");
     g.right = attrs.i64("right_window");
-    g.mask_keys = g.keys;
-    if (mask != nullptr) {
-      if (mask->rank < 1 || mask->rank > 4)
-        throw Invalid(text("input mask: expected rank 1 to 4, found ", to_text(*mask)));
-      g.mask_keys = (*mask)[mask->rank - 1];
-      const Dims scores = {g.batch, g.heads, g.queries, g.mask_keys};
-      if (g.mask_keys > g.keys || broadcast_dims(*mask, scores) != scores) {
-        throw Invalid(text("input mask: expected a shape that broadcasts to ",
-                           to_text(Dims{g.batch, g.heads, g.queries, g.keys}), ", found ", to_text(*mask)));
-      }
-      broadcast_strides(*mask, scores, g.mask_strides);
-    }
+    g.set_dims(q, k, v, mask);
     return g;
+  }
+  void set_dims(const Dims& q, const Dims& k, const Dims& v, const Dims* mask) {
+    if (q.rank != 4 || k.rank != 4 || v.rank != 4) {
+      throw Invalid(text("inputs: expected rank 4, found ", to_text(q), ", ", to_text(k), " and ", to_text(v)));
+    }
+    batch = q[0], heads = q[1], queries = q[2], size = q[3];
+    key_heads = k[1], keys = k[2], value_size = v[3];
+    if (k != Dims{batch, key_heads, keys, size} || v != Dims{batch, key_heads, keys, value_size}) {
+      throw Invalid(text("inputs k and v: expected [", batch, ",heads,keys,", size, "] and [", batch,
+                         ",heads,keys,size] for q of shape ", to_text(q), ", found ", to_text(k), " and ", to_text(v)));
+    }
+    if (key_heads < 1 ? heads != 0 : heads % key_heads != 0) {
+      throw Invalid(text("expected heads of q to be a multiple of those of k, found ", heads, " and ", key_heads));
+    }
+    mask_keys = keys;
+    if (mask == nullptr) return;
+    if (mask->rank < 1 || mask->rank > 4)
+      throw Invalid(text("input mask: expected rank 1 to 4, found ", to_text(*mask)));
+    mask_keys = (*mask)[mask->rank - 1];
+    const Dims scores = {batch, heads, queries, mask_keys};
+    if (mask_keys > keys || broadcast_dims(*mask, scores) != scores) {
+      throw Invalid(text("input mask: expected a shape that broadcasts to ", to_text(Dims{batch, heads, queries, keys}),
+                         ", found ", to_text(*mask)));
+    }
+    broadcast_strides(*mask, scores, mask_strides);
   }
 
   struct Range {

@@ -1,4 +1,4 @@
-// What tenon.conv/1 and tenon.conv_transpose/1 have in common: inputs and kernel.
+// What tenon.conv/1 and tenon.conv_transpose/1 have in common: inputs, shapes and kernel.
 #ifndef TENON_PLUGINS_COMMON_CONV_ND_H_
 #define TENON_PLUGINS_COMMON_CONV_ND_H_
 
@@ -58,6 +58,42 @@ inline Dims conv_output_dims(const cpu::ConvShape& shape, const int64_t* spatial
   Dims dims = {shape.n, shape.outputs};
   for (int axis = 0; axis < shape.windows.rank; ++axis) dims.push_back(spatial[axis]);
   return dims;
+}
+
+// Of tenon.conv/1 and tenon.conv_transpose/1. Invalid names what does not fit.
+inline cpu::ConvShape conv_shape(const Attrs& attrs, const Dims& x, const Dims& weights) {
+  check_conv_ranks(x, weights);
+  cpu::ConvShape shape;
+  shape.n = x[0], shape.inputs = x[1], shape.outputs = weights[0];
+  shape.groups = attrs.i64("groups");
+  check_conv_groups(shape.groups, shape.outputs, shape.inputs, weights);
+  shape.windows = windows_of(attrs, weights.d + 2, weights.rank - 2);
+  slide_over(attrs, x.d + 2, &shape.windows);
+  return shape;
+}
+
+inline cpu::ConvShape conv_transpose_shape(const Attrs& attrs, const Dims& x, const Dims& weights) {
+  check_conv_ranks(x, weights);
+  cpu::ConvShape shape;
+  shape.n = x[0], shape.inputs = x[1];
+  shape.groups = attrs.i64("groups");
+  shape.outputs = checked_product(weights[1], shape.groups, "output channels");
+  check_conv_groups(shape.groups, shape.inputs, shape.outputs, weights);
+  const int rank = weights.rank - 2;
+  cpu::Windows& w = shape.windows;
+  w = windows_of(attrs, weights.d + 2, rank);
+  const std::vector<int64_t> more = pixels_or(attrs, "output_padding", rank, 0, 0);
+  for (int axis = 0; axis < rank; ++axis) {
+    w.count[axis] = x[axis + 2];
+    const int64_t whole =
+        checked_product(w.count[axis] - 1, w.stride[axis], "output size") + (w.kernel[axis] - 1) * w.dilation[axis] + 1;
+    w.image[axis] = checked_sum(whole, more[static_cast<size_t>(axis)] - both_pads(attrs, rank, axis), "output size");
+    if (w.image[axis] < 1 || w.image[axis] > INT32_MAX) {
+      throw Invalid(text("attribute 'pads': spatial axis ", axis, " of the output has ", w.image[axis],
+                         " pixels, expected 1 to ", INT32_MAX));
+    }
+  }
+  return shape;
 }
 
 // A kernel on a function of kernels/cpu/conv.h.

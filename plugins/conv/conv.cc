@@ -6,17 +6,6 @@
 namespace tenon::plugins {
 namespace {
 
-cpu::ConvShape conv_shape(const Attrs& attrs, const Dims& x, const Dims& weights) {
-  check_conv_ranks(x, weights);
-  cpu::ConvShape shape;
-  shape.n = x[0], shape.inputs = x[1], shape.outputs = weights[0];
-  shape.groups = attrs.i64("groups");
-  check_conv_groups(shape.groups, shape.outputs, shape.inputs, weights);
-  shape.windows = windows_of(attrs, weights.d + 2, weights.rank - 2);
-  slide_over(attrs, x.d + 2, &shape.windows);
-  return shape;
-}
-
 void conv_infer(const Infer& question) {
   const Tensor x = question.input(kConvNdX);
   const cpu::ConvShape shape = conv_shape(question.attrs(), x.dims(), question.input(kConvNdWeights).dims());

@@ -211,6 +211,53 @@ std::vector<LayerCase> half_layers() {
   cases.push_back({"reorg", "tenon.reorg/1", R"({"stride": 2})", {{2, 8, 6, 4}}, {}, {"tenon.reorg.copy.cuda"}});
   cases.push_back(
       {"reformat", "tenon.reformat/1", R"({"from": "row", "to": "nhwc"})", {image}, {}, {"tenon.reformat.copy.cuda"}});
+  for (const char* name : {"max", "l2", "log_sum_exp", "sum_square"}) {
+    const std::string op = std::string("tenon.reduce_") + name;
+    cases.push_back({std::string("reduce_") + name, op + "/1", "", {image}, {}, {op + ".teams.f16.cuda"}});
+  }
+  cases.push_back(
+      {"log_softmax", "tenon.log_softmax/1", R"({"axis": 1})", {{3, 37, 5}}, {}, {"tenon.log_softmax.rows.f16.cuda"}});
+  cases.push_back(
+      {"layer_norm", "tenon.layer_norm/1", "", {{6, 5, 96}}, {{96}, {96}}, {"tenon.layer_norm.teams.f16.cuda"}});
+  cases.push_back({"rms_norm", "tenon.rms_norm/1", "", {{7, 300}}, {{300}}, {"tenon.rms_norm.teams.f16.cuda"}});
+  cases.push_back({"group_norm",
+                   "tenon.group_norm/1",
+                   R"({"groups": 4})",
+                   {image},
+                   {{8}, {8}},
+                   {"tenon.group_norm.teams.f16.cuda"}});
+  cases.push_back({"lp_norm", "tenon.lp_norm/1", R"({"axis": 1})", {image}, {}, {"tenon.lp_norm.teams.f16.cuda"}});
+  cases.push_back({"lrn", "tenon.lrn/1", R"({"size": 5, "alpha": 0.5})", {image}, {}, {"tenon.lrn.direct.f16.cuda"}});
+  cases.push_back({"conv",
+                   "tenon.conv/1",
+                   R"({"pads": [1, 1, 1, 1, 1, 1], "strides": [1, 2, 1]})",
+                   {{1, 4, 6, 7, 8}},
+                   {{6, 4, 3, 3, 3}, {6}},
+                   {"tenon.conv.unpacked.f16.cuda"}});
+  cases.push_back({"conv_transpose",
+                   "tenon.conv_transpose/1",
+                   R"({"strides": [2, 2], "pads": [1, 1, 1, 1]})",
+                   {{2, 6, 7, 8}},
+                   {{6, 4, 4, 4}, {4}},
+                   {"tenon.conv_transpose.unpacked.f16.cuda"}});
+  cases.push_back({"conv2d_of_computed_weights",
+                   "tenon.conv2d/1",
+                   "",
+                   {{1, 3, 12, 12}, {8, 3, 3, 3}},
+                   {},
+                   {"tenon.conv2d.unpacked.f16.cuda"}});
+  cases.push_back({"attention",
+                   "tenon.attention/1",
+                   R"({"scale": 0.2, "causal": 1, "past": 3})",
+                   {{2, 4, 9, 32}, {2, 2, 12, 32}, {2, 2, 12, 40}},
+                   {},
+                   {"tenon.attention.streamed.f16.cuda"}});
+  cases.push_back({"rotary_embedding",
+                   "tenon.rotary_embedding/1",
+                   "",
+                   {{2, 3, 5, 16}, {2, 5, 8}, {2, 5, 8}},
+                   {},
+                   {"tenon.rotary_embedding.pairs.f16.cuda"}});
   const std::set<std::string> products = {"tenon.matmul.tiled.f16.cuda", "tenon.matmul.cublaslt.f16"};
   cases.push_back({"matmul", "tenon.matmul/1", "", {{3, 40, 64}, {3, 64, 72}}, {}, products});
   cases.push_back({"matmul_odd",

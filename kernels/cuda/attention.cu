@@ -1,0 +1,218 @@
+#include "kernels/cuda/attention.h"
+
+#include "kernels/cuda/common.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * 32;
+constexpr int kKeys = 32;  // of a tile: one for each lane
+
+struct Range {
+  int64_t begin, end;
+};
+
+// The keys that a query may see, whatever the mask says. `length` < 0: not given.
+__device__ __forceinline__ Range range_of(const AttentionShape& s, int64_t query, int64_t length) {
+  Range r = {0, length >= 0 ? min(length, s.keys) : s.keys};
+  r.end = min(r.end, s.mask_keys);
+  const int64_t place = query + (length >= 0 ? length - s.queries : s.past);
+  if (s.causal) r.end = min(r.end, place + 1);
+  if (s.right >= 0 && s.right < s.keys) r.end = min(r.end, place + s.right + 1);
+  if (s.left >= 0 && s.left <= place) r.begin = place - s.left;
+  r.end = max(r.end, int64_t{0});
+  r.begin = min(r.begin, r.end);
+  return r;
+}
+
+// Rows [first, first + kRows) of [count][size] as floats with zeros behind the rows and up to kStride - 4 columns; a
+// warp for each row.
+template <int kRows, int kStride, class T>
+__device__ __forceinline__ void load_rows(const T* rows, int64_t first, int64_t count, int size, int columns,
+                                          float scale, float* to) {
+  for (int row = threadIdx.x / 32; row < kRows; row += kWarps) {
+    const bool inside = first + row < count;
+    for (int at = threadIdx.x % 32; at < columns; at += 32) {
+      to[row * kStride + at] = inside && at < size ? scale * to_float(rows[(first + row) * size + at]) : 0.0f;
+    }
+  }
+}
+
+// A block for kWarps * kRows queries of a head, a warp for kRows of them; the softmax is kept up to date while tiles of
+// kKeys keys pass by (Milakov, Gimelshein 2018). A lane has one key of the tile, then the columns lane + 32 * i of y.
+// Shared memory: the queries; the tile of keys, then that of values; the weights. Rows are 4 floats longer than kSize,
+// so that lanes read their keys as float4 without bank conflicts. Bound: loads from shared memory.
+template <class T, int kSize, int kRows>
+__global__ void __launch_bounds__(kThreads)
+    attention_kernel(AttentionShape s, AttentionBuffers b, int64_t query_blocks, int64_t blocks) {
+  constexpr int kStride = kSize + 4, kQueries = kWarps * kRows, kColumns = kSize / 32;
+  __shared__ __align__(16) float queries[kQueries * kStride];
+  __shared__ __align__(16) float tile[kKeys * kStride];
+  __shared__ float weights[kQueries][kKeys];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int size = static_cast<int>(s.size), value_size = static_cast<int>(s.value_size);
+  const int quads = (size + 3) / 4;
+  for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+    const int64_t head_of_all = block / query_blocks, first = (block - head_of_all * query_blocks) * kQueries;
+    const int64_t batch = head_of_all / s.heads, head = head_of_all - batch * s.heads;
+    const int64_t key_head = batch * s.key_heads + head / (s.heads / s.key_heads);
+    const T* k = static_cast<const T*>(b.k) + key_head * s.keys * s.size;
+    const T* v = static_cast<const T*>(b.v) + key_head * s.keys * s.value_size;
+    const int64_t length = b.lengths == nullptr ? -1 : max(b.lengths[batch], int64_t{0});
+    const int64_t last = min(first + kQueries, s.queries) - 1;
+    // Both ends of the range grow with the query.
+    const int64_t begin = range_of(s, first, length).begin, end = range_of(s, last, length).end;
+
+    load_rows<kQueries, kStride>(static_cast<const T*>(b.q) + head_of_all * s.queries * s.size, first, s.queries, size,
+                                 quads * 4, s.scale, queries);
+    Range seen[kRows];
+    float most[kRows], total[kRows], sums[kRows][kColumns];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t query = first + warp * kRows + r;
+      seen[r] = range_of(s, query, length);
+      if (query > last) seen[r] = {0, 0};
+      most[r] = -INFINITY;
+      total[r] = 0.0f;
+#pragma unroll
+      for (int i = 0; i < kColumns; ++i) sums[r][i] = 0.0f;
+    }
+    for (int64_t start = begin; start < end; start += kKeys) {
+      __syncthreads();  // the queries are there, and nobody reads the tile
+      load_rows<kKeys, kStride>(k, start, end, size, quads * 4, 1.0f, tile);
+      __syncthreads();
+      float scores[kRows] = {};
+      const float4* key = reinterpret_cast<const float4*>(tile + lane * kStride);
+      for (int d = 0; d < quads; ++d) {
+        const float4 y = key[d];
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          const float4 x = reinterpret_cast<const float4*>(queries + (warp * kRows + r) * kStride)[d];
+          scores[r] = fmaf(x.w, y.w, fmaf(x.z, y.z, fmaf(x.y, y.y, fmaf(x.x, y.x, scores[r]))));
+        }
+      }
+      const int64_t at = start + lane;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        float score = scores[r];
+        if (s.softcap > 0.0f) score = s.softcap * tanhf(score / s.softcap);
+        if (at < seen[r].begin || at >= seen[r].end) {
+          score = -INFINITY;
+        } else if (b.allowed != nullptr || b.bias != nullptr) {
+          const int64_t place = batch * s.mask_strides[0] + head * s.mask_strides[1] +
+                                (first + warp * kRows + r) * s.mask_strides[2] + at * s.mask_strides[3];
+          if (b.allowed != nullptr) {
+            if (b.allowed[place] == 0) score = -INFINITY;
+          } else {
+            const float bias = to_float(static_cast<const T*>(b.bias)[place]);
+            score = bias == -INFINITY ? -INFINITY : score + bias;
+          }
+        }
+        const float now = fmaxf(most[r], warp_max(score));
+        const float weight = score == -INFINITY ? 0.0f : expf(score - now);
+        const float shrink = most[r] == -INFINITY ? 0.0f : expf(most[r] - now);
+        most[r] = now;
+        total[r] = total[r] * shrink + warp_sum(weight);
+        weights[warp * kRows + r][lane] = weight;
+#pragma unroll
+        for (int i = 0; i < kColumns; ++i) sums[r][i] *= shrink;
+      }
+      __syncthreads();  // the weights are there, and nobody reads the keys
+      load_rows<kKeys, kStride>(v, start, end, value_size, value_size, 1.0f, tile);
+      __syncthreads();
+      for (int j = 0; j < kKeys; ++j) {
+        float values[kColumns];
+#pragma unroll
+        for (int i = 0; i < kColumns; ++i) {
+          values[i] = lane + 32 * i < value_size ? tile[j * kStride + lane + 32 * i] : 0.0f;
+        }
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          const float weight = weights[warp * kRows + r][j];
+          if (weight == 0.0f) continue;  // a hidden value may be anything
+#pragma unroll
+          for (int i = 0; i < kColumns; ++i) sums[r][i] = fmaf(weight, values[i], sums[r][i]);
+        }
+      }
+    }
+    T* y = static_cast<T*>(b.y) + (head_of_all * s.queries + first + warp * kRows) * s.value_size;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (first + warp * kRows + r > last) continue;
+#pragma unroll
+      for (int i = 0; i < kColumns; ++i) {
+        const int column = lane + 32 * i;
+        if (column >= value_size) continue;
+        y[r * s.value_size + column] = from_float<T>(total[r] == 0.0f ? 0.0f : sums[r][i] / total[r]);
+      }
+    }
+    __syncthreads();  // nobody reads the queries
+  }
+}
+
+template <class T, int kSize, int kRows>
+cudaError_t launch(const AttentionShape& s, const AttentionBuffers& b, cudaStream_t stream) {
+  const int64_t query_blocks = ceil_div(s.queries, kWarps * kRows), blocks = s.batch * s.heads * query_blocks;
+  attention_kernel<T, kSize, kRows><<<grid_for(blocks, 1), kThreads, 0, stream>>>(s, b, query_blocks, blocks);
+  return cudaGetLastError();
+}
+
+// A thread for each pair and each element that is copied. Bound: memory.
+template <class T>
+__global__ void __launch_bounds__(kThreads) rotary_kernel(RotaryShape s, int64_t items, const T* x, const T* cos,
+                                                          const T* sin, const int64_t* positions, T* y) {
+  const int64_t of_row = s.size - s.half;
+  for (int64_t item = global_thread(); item < items; item += global_threads()) {
+    const int64_t row = item / of_row, n = item - row * of_row;
+    if (n >= s.half) {
+      y[row * s.size + s.half + n] = x[row * s.size + s.half + n];
+      continue;
+    }
+    const int64_t batch = row / (s.heads * s.steps);
+    const int64_t step = s.heads_first ? row % s.steps : row / s.heads % s.steps;
+    int64_t table = batch * s.steps + step;
+    if (positions != nullptr) table = positions[table];
+    const bool is_row = table >= 0 && table < s.table_rows;
+    const float c = is_row ? to_float(cos[table * s.half + n]) : NAN;
+    const float d = is_row ? to_float(sin[table * s.half + n]) : NAN;
+    const int64_t first = row * s.size + (s.interleaved ? 2 * n : n), second = first + (s.interleaved ? 1 : s.half);
+    const float a = to_float(x[first]), b = to_float(x[second]);
+    y[first] = from_float<T>(c * a - d * b);
+    y[second] = from_float<T>(d * a + c * b);
+  }
+}
+
+}  // namespace
+
+cudaError_t attention(ElementType type, const AttentionShape& s, const AttentionBuffers& b,
+                      cudaStream_t stream) noexcept {
+  if (s.size > kAttentionMaxSize || s.value_size > kAttentionMaxSize) return cudaErrorInvalidValue;
+  if (s.batch <= 0 || s.heads <= 0 || s.queries <= 0 || s.value_size <= 0) return cudaSuccess;
+  const int64_t size = std::max(s.size, s.value_size);
+  cudaError_t error = cudaErrorInvalidValue;
+  with_float(type, [&](auto element) {
+    using T = decltype(element);
+    error = size <= 64    ? launch<T, 64, 4>(s, b, stream)
+            : size <= 128 ? launch<T, 128, 4>(s, b, stream)
+                          : launch<T, 256, 1>(s, b, stream);
+  });
+  return error;
+}
+
+cudaError_t rotary_embedding(ElementType type, const RotaryShape& s, const void* x, const void* cos, const void* sin,
+                             const int64_t* positions, void* y, cudaStream_t stream) noexcept {
+  const int64_t items = s.batch * s.steps * s.heads * (s.size - s.half);
+  if (items <= 0) return cudaSuccess;
+  cudaError_t error = cudaErrorInvalidValue;
+  with_float(type, [&](auto element) {
+    using T = decltype(element);
+    rotary_kernel<T><<<grid_for(items, kThreads), kThreads, 0, stream>>>(
+        s, items, static_cast<const T*>(x), static_cast<const T*>(cos), static_cast<const T*>(sin), positions,
+        static_cast<T*>(y));
+    error = cudaGetLastError();
+  });
+  return error;
+}
+
+}  // namespace tenon::cuda
