@@ -47,6 +47,10 @@ Status describe(const std::vector<IoInfo>& tensors, const std::vector<tenon::Pla
 Status inspect(const Plan& plan, int32_t layer, const char* format, TnText** out) {
   TENON_RETURN_IF_ERROR(need(out, "out"));
   TENON_RETURN_IF_ERROR(need(format, "format"));
+  if (layer < 0 && std::strcmp(format, "ends") == 0) {
+    *out = new TnText{inspect_ends(plan)};
+    return {};
+  }
   const bool json = std::strcmp(format, "json") == 0;
   if (!json && std::strcmp(format, "oneline") != 0) {
     return {Code::kInvalid, fmt::format("format \"{}\" is unknown; expected oneline or json", format)};

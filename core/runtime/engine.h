@@ -121,6 +121,8 @@ class ExecutionContext {
 /// One line per layer (docs/use.md shows the form), or a JSON array; works from a plan alone, without plugins.
 std::string inspect_oneline(const Plan& plan);
 std::string inspect_json(const Plan& plan);
+/// JSON: inputs[], outputs[] {name, dtype, dims, min, max}; min and max as in IoInfo.
+std::string inspect_ends(const Plan& plan);
 std::string inspect_layer_oneline(const Plan& plan, std::size_t layer);
 std::string inspect_layer_json(const Plan& plan, std::size_t layer);
 

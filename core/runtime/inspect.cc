@@ -130,6 +130,22 @@ std::string inspect_layer_json(const Plan& plan, std::size_t layer) {
   return dump(layer_json(plan, layer));
 }
 
+std::string inspect_ends(const Plan& plan) {
+  const auto list = [&](const std::vector<PlanIo>& ends) {
+    Json result = Json::array();
+    for (const PlanIo& end : ends) {
+      const PlanTensor& tensor = plan.tensors[end.tensor];
+      result.push_back({{"name", end.name},
+                        {"dtype", dtype_name(tensor.dtype)},
+                        {"dims", to_vector(tensor.dims)},
+                        {"min", to_vector(end.min)},
+                        {"max", to_vector(end.max)}});
+    }
+    return result;
+  };
+  return dump({{"inputs", list(plan.inputs)}, {"outputs", list(plan.outputs)}});
+}
+
 std::string inspect_json(const Plan& plan) {
   Json layers = Json::array();
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) layers.push_back(layer_json(plan, i));

@@ -107,6 +107,19 @@ TEST(Inspect, LessVerboseEnginesSayWhatTheyLack) {
   EXPECT_TRUE(json["name"].is_null());
 }
 
+TEST(Inspect, EndsTellTheirProfiles) {
+  Plan plan = two_layers();
+  PlanTensor tensor;
+  tensor.name = "x";
+  tensor.dtype = TN_F32;
+  tensor.dims = make_dims({4, 3});
+  plan.tensors.push_back(tensor);
+  plan.inputs = {{"x", static_cast<std::uint32_t>(plan.tensors.size() - 1), make_dims({1, 3}), make_dims({8, 3})}};
+  plan.outputs.clear();
+  EXPECT_EQ(nlohmann::json::parse(inspect_ends(plan)), nlohmann::json::parse(R"({"inputs": [
+    {"name": "x", "dtype": "f32", "dims": [4, 3], "min": [1, 3], "max": [8, 3]}], "outputs": []})"));
+}
+
 TEST(Inspect, OddNamesAndNumbers) {
   Plan plan = two_layers();
   plan.nodes[0].name = "bad \xFF bytes \"quoted\"";

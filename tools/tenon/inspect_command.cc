@@ -20,11 +20,14 @@ struct Inspect {
     return copy;
   }
 
-  void engine() const {
+  std::string engine_text(const std::string& wanted) const {
     TnText* text = nullptr;
-    const std::string wanted = format == "table" ? "json" : format;
     if (tn_inspect_file(model.target.c_str(), wanted.c_str(), &text) != TN_OK) throw WorkError(tn_last_error());
-    const std::string found = text_of(text);
+    return text_of(text);
+  }
+
+  void engine() const {
+    const std::string found = engine_text(format == "table" ? "json" : format);
     if (format != "table") return write_text("-", found + (found.empty() || found.back() != '\n' ? "\n" : ""));
     const json parsed = json::parse(found);
     const json& layers = parsed.is_array() ? parsed : parsed["layers"];
@@ -35,6 +38,17 @@ struct Inspect {
                       layer.contains("ms") && layer["ms"].is_number() ? ms_text(layer["ms"]) : ""});
     }
     write_text("-", table(rows));
+    const json ends = json::parse(engine_text("ends"));
+    for (const char* end : {"inputs", "outputs"}) {
+      for (const json& tensor : ends[end]) {
+        std::printf("%.*s %s %s %s", end[0] == 'i' ? 5 : 6, end, tensor["name"].get<std::string>().c_str(),
+                    tensor["dims"].dump().c_str(), tensor["dtype"].get<std::string>().c_str());
+        if (tensor["min"] != tensor["max"]) {
+          std::printf(", from %s to %s", tensor["min"].dump().c_str(), tensor["max"].dump().c_str());
+        }
+        std::printf("\n");
+      }
+    }
   }
 
   void cache() const {

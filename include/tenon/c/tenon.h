@@ -212,7 +212,8 @@ TENON_API void tn_engine_free(TnEngine* engine, void* memory);
 TENON_API TnStatus tn_engine_upload(TnEngine* engine, void* device, const void* host, uint64_t bytes);
 TENON_API TnStatus tn_engine_download(TnEngine* engine, void* host, const void* device, uint64_t bytes);
 
-/* What an engine file says, without its plugins: format "json" or "oneline"; layer -1: all. */
+/* What an engine file says, without its plugins: format "json" or "oneline" for its layers (layer -1: all), "ends" for
+ * inputs[] and outputs[] {name, dtype, dims, min, max} as JSON. */
 TENON_API TnStatus tn_inspect_file(const char* path, const char* format, TnText** out);
 TENON_API uint32_t tn_engine_num_layers(const TnEngine* engine);
 TENON_API TnStatus tn_engine_inspect(const TnEngine* engine, int32_t layer, const char* format, TnText** out);
