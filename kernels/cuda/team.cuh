@@ -26,7 +26,9 @@ struct Team {
     int most = by_row ? kTeamThreads : 32;
     while (most < kTeamThreads && most * teams < kTeamThreads) most *= 2;
     team.slices = 1;
-    while (team.slices < most && team.slices * each < count) team.slices *= 2;
+    // Members that are neighbours in memory fill whole warps, to read whole lines.
+    const int least = by_row ? 32 : 1;
+    while (team.slices < most && team.slices * (team.slices < least ? 1 : each) < count) team.slices *= 2;
     team.lanes = kTeamThreads / team.slices;
     return team;
   }

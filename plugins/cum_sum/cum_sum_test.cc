@@ -65,6 +65,18 @@ TEST_F(CumSumTest, Axes) {
   cumulate("cum_sum", 0, 1).input({0, 2}, {}).input<int64_t>({}, {0}).constant().expect({0, 2}, {}).expect_kernels();
 }
 
+TEST_F(CumSumTest, Integers) {
+  for (const std::string name : {"cum_sum", "cum_prod"}) {
+    const std::vector<double> expected =
+        name == "cum_sum" ? std::vector<double>{2, -1, 3} : std::vector<double>{2, -6, -24};
+    const auto check = [&](OpTester tester) {
+      tester.input<int64_t>({}, {0}).constant().expect({3}, expected).expect_kernels({"tenon." + name + ".scalar"});
+    };
+    check(cumulate(name, 0, 0).input<int32_t>({3}, {2, -3, 4}));
+    check(cumulate(name, 0, 0).input<int64_t>({3}, {2, -3, 4}));
+  }
+}
+
 TEST_F(CumSumTest, IntegersWrapAround) {
   cumulate("cum_sum", 0, 0)
       .input<int8_t>({2}, {127, 1})

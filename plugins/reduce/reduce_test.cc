@@ -109,6 +109,20 @@ TEST_F(ReduceTest, NanWins) {
   }
 }
 
+// Rows (3, -5, 4) and (-1, 2, -2).
+TEST_F(ReduceTest, IntegerTypes) {
+  const std::pair<const char*, std::vector<double>> cases[] = {
+      {"sum", {2, -1}},   {"mean", {0, 0}}, {"max", {4, 2}},        {"min", {-5, -2}},
+      {"prod", {-60, 4}}, {"l1", {12, 5}},  {"sum_square", {50, 9}}};
+  for (const auto& [kind, expected] : cases) {
+    const auto check = [&](OpTester tester) {
+      tester.input<int64_t>({1}, {1}).constant().expect({2, 1}, expected, 0).expect_kernels();
+    };
+    check(reduce(kind).input<int32_t>({2, 3}, {3, -5, 4, -1, 2, -2}));
+    check(reduce(kind).input<int64_t>({2, 3}, {3, -5, 4, -1, 2, -2}));
+  }
+}
+
 TEST_F(ReduceTest, KernelsAgree) {
   const std::vector<std::vector<int64_t>> axes = {{0}, {1}, {2}, {3}, {2, 3}, {0, 2, 3}, {0, 2}, {1, 3}, {0, 1, 2, 3}};
   for (const char* kind : kKinds) {
