@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Packs a built tree so that it runs from any folder of another x86-64 Linux.
 
-    bundle.py BUILD BUNDLE       fills the folder BUNDLE and writes BUNDLE.tar.gz
+    bundle.py BUILD BUNDLE       fills the folder BUNDLE and writes BUNDLE.tar.xz
 
 Holds the programs, libtenon and the plugins as they are installed, the test programs that find everything through
 TENON_SOURCE_DIR and TENON_BUILD_DIR (those with a label of TEST_LABELS), the EXAMPLES, their libraries except the C
@@ -148,8 +148,8 @@ def main():
     runner.write_text(RUN_TESTS, encoding="utf-8")
     runner.chmod(0o755)
 
-    archive = bundle.with_name(bundle.name + ".tar.gz")
-    with tarfile.open(archive, "w:gz") as tar:
+    archive = bundle.with_name(bundle.name + ".tar.xz")
+    with tarfile.open(archive, "w:xz", preset=3) as tar:
         tar.add(bundle, bundle.name)
     size = archive.stat().st_size
     print(f"{archive}: {size / (1 << 20):.1f} MiB, {len(names)} tests, {len(libraries)} libraries")
