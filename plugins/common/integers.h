@@ -17,16 +17,21 @@ inline std::vector<int64_t> integers(const Tensor& tensor) {
   return values;
 }
 
+// For an input whose contents decide a shape: Invalid if they are not known.
+inline void check_contents(const Tensor& x, const char* name) {
+  if (!x.has_data() && x.elements() > 0) {
+    throw Invalid(text("input '", name, "': its contents must be known when the network is built, because they decide ",
+                       "the shape of the output; they are computed at run time"));
+  }
+}
+
 // The contents of input n, which decide a shape. Invalid if they are computed at run time or are no i32 or i64.
 inline std::vector<int64_t> shape_integers(const Infer& question, int n, const char* name) {
   const Tensor x = question.input(n);
   if (x.dtype() != TN_I64 && x.dtype() != TN_I32) {
     throw Invalid(text("input '", name, "': expected i64 or i32, found ", dtype_name(x.dtype())));
   }
-  if (!x.has_data() && x.elements() > 0) {
-    throw Invalid(text("input '", name, "': its contents must be known when the network is built, because they decide ",
-                       "the shape of the output; they are computed at run time"));
-  }
+  check_contents(x, name);
   return x.has_data() ? integers(x) : std::vector<int64_t>();
 }
 

@@ -29,7 +29,8 @@ inline int physical_axis(const TnFormat& format, int axis) {
   return places[axis];
 }
 
-// For references: output element `linear` of output 0 is a copy of input element from(index, linear).
+// For references: output element `linear` of output 0 is a copy of input element from(index, linear), or 0 where that
+// is negative.
 template <class From>
 void copy_reference(const Reference& call, int input, From&& from) {
   const int bytes = move_bytes(call.output(0).dtype());
@@ -37,7 +38,12 @@ void copy_reference(const Reference& call, int input, From&& from) {
   char* y = static_cast<char*>(call.output(0).data());
   const TnDims dims = call.output(0).dims();
   for_each_in_box(dims, call.box(0), [&](const int64_t* index, int64_t linear, int64_t packed) {
-    std::memcpy(y + packed * bytes, x + from(index, linear) * bytes, static_cast<size_t>(bytes));
+    const int64_t at = from(index, linear);
+    if (at < 0) {
+      std::memset(y + packed * bytes, 0, static_cast<size_t>(bytes));
+    } else {
+      std::memcpy(y + packed * bytes, x + at * bytes, static_cast<size_t>(bytes));
+    }
   });
 }
 

@@ -1,9 +1,10 @@
-// tenon.non_max_suppression/1: the boxes that stay when those that overlap better ones are taken out. How many that are
-// depends on the data, so they must be known when the network is built, unless none may stay.
+// tenon.non_max_suppression/1: the boxes that stay when those that overlap better ones are taken out.
 #include <algorithm>
 #include <array>
 #include <tenon/sdk/plugin.hpp>
 #include <vector>
+
+#include "plugins/common/integers.h"
 
 namespace tenon::plugins {
 namespace {
@@ -55,7 +56,7 @@ template <class Question>
 const Tensor* known(const Question& question, int n, const char* name, Tensor* tensor) {
   if (!question.has_input(n)) return nullptr;
   *tensor = question.input(n);
-  if (!tensor->has_data()) throw Invalid(text("the contents of ", name, " must be known when the network is built"));
+  check_contents(*tensor, name);
   return tensor;
 }
 
@@ -91,7 +92,8 @@ void check_scalar(const Infer& question, int n, const char* name, int32_t dtype)
   }
 }
 
-void nms_infer(const Infer& question) {
+// Dtypes and dims, so far as they do not depend on contents.
+void check_inputs(const Infer& question) {
   const Tensor boxes = question.input(kBoxes, 3), scores = question.input(kScores, 3);
   if (boxes.dtype() != TN_F32 || scores.dtype() != TN_F32) throw Invalid("expected boxes and scores of f32");
   if (boxes.dim(2) != 4) throw Invalid(text("input boxes: expected [N,B,4], found ", to_text(boxes.dims())));
@@ -102,13 +104,29 @@ void nms_infer(const Infer& question) {
   check_scalar(question, kMost, "max_output_boxes_per_class", TN_I64);
   check_scalar(question, kIou, "iou_threshold", TN_F32);
   check_scalar(question, kScore, "score_threshold", TN_F32);
+}
+
+void nms_infer(const Infer& question) {
+  check_inputs(question);
   question.output(0, TN_I64, {static_cast<int64_t>(select_all(question).size()), 3});
+}
+
+void nms_bound(const Infer& question) {
+  check_inputs(question);
+  Dims most = question.input(kScores).dims();  // every box of each class of each image
+  const bool limited = question.has_input(kMost);
+  if (!limited || question.input(kMost).has_data()) {
+    const int64_t limit = limited ? question.input(kMost).integer(0) : 0;
+    most[2] = std::min(std::max<int64_t>(limit, 0), most[2]);
+  }
+  question.output(0, TN_I64, {most.elements(), 3});
 }
 
 void nms_reference(const Reference& call) {
   const Selected selected = select_all(call);
   call.fill<int64_t>(0, [&](const int64_t* index, int64_t) {
-    return selected.at(static_cast<size_t>(index[0]))[static_cast<size_t>(index[1])];
+    const auto n = static_cast<size_t>(index[0]);
+    return n < selected.size() ? selected[n][static_cast<size_t>(index[1])] : 0;
   });
 }
 
@@ -120,21 +138,25 @@ TENON_PLUGIN(
     tenon::op("tenon.non_max_suppression/1")
         .doc("For each class of each image the boxes in order of their scores, without those whose intersection "
              "over union with one before is above iou_threshold "
-             "(https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html). The contents of all inputs must be "
-             "known when the network is built")
+             "(https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html)")
         .attr_i64("center_point_box", "1: boxes are x and y of the centre, width, height; 0: y1, x1, y2, x2")
         .default_value("0")
         .range("0|1")
         .input("boxes", "f32 [N,B,4]")
+        .host_value()
         .input("scores", "f32 [N,C,B]")
+        .host_value()
         .input("max_output_boxes_per_class", "i64; absent: 0, no boxes")
         .optional()
         .host_value()
         .input("iou_threshold", "f32; absent: 0")
         .optional()
+        .host_value()
         .input("score_threshold", "f32; boxes with a score above it take part; absent: all")
         .optional()
+        .host_value()
         .output("selected", "i64 [S,3]: image, class, box")
         .infer(tenon::plugins::nms_infer)
+        .infer_bound(tenon::plugins::nms_bound)
         .reference(tenon::plugins::nms_reference)
         .tolerance(0, 0))

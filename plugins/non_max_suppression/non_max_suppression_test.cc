@@ -70,6 +70,32 @@ TEST_F(NonMaxSuppressionTest, WithoutLimitNothingStays) {
       .expect({0, 3}, {});
 }
 
+// No more than the limit per class, if it is known, and no more than there are boxes.
+TEST_F(NonMaxSuppressionTest, Bound) {
+  const auto two_classes = [&] {
+    OpTester tester(host_, "tenon.non_max_suppression/1");
+    tester.input({1, 3, 4}, three_).input({1, 2, 3}, {0.8f, 0.9f, 0.7f, 0.1f, 0.2f, 0.3f});
+    return tester;
+  };
+  const std::vector<double> best = {0, 0, 1, 0, 1, 2};
+  const auto filled = [](std::vector<double> values, size_t rows) { return values.resize(3 * rows), values; };
+  two_classes().input<int64_t>({}, {1}).constant().expect_bound({2, 3}, best);
+  two_classes().input<int64_t>({1}, {1}).expect_bound({6, 3}, filled(best, 6));
+  two_classes()
+      .input<int64_t>({}, {INT64_MAX})
+      .constant()
+      .input<float>({}, {0.5f})
+      .expect_bound({6, 3}, filled({0, 0, 1, 0, 0, 2, 0, 1, 2, 0, 1, 1}, 6));
+  two_classes().input<int64_t>({}, {-1}).constant().expect_bound({0, 3}, {});
+  two_classes().expect_bound({0, 3}, {});
+}
+
+TEST_F(NonMaxSuppressionTest, NoBoxes) {
+  OpTester tester(host_, "tenon.non_max_suppression/1");
+  tester.input({1, 0, 4}, {}).input({1, 2, 0}, {}).input<int64_t>({}, {5}).constant();
+  tester.expect({0, 3}, {}).expect_bound({0, 3}, {});
+}
+
 TEST_F(NonMaxSuppressionTest, Errors) {
   OpTester(host_, "tenon.non_max_suppression/1")
       .input({1, 3, 4}, three_)

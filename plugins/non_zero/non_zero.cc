@@ -2,6 +2,8 @@
 #include <tenon/sdk/plugin.hpp>
 #include <vector>
 
+#include "plugins/common/integers.h"
+
 namespace tenon::plugins {
 namespace {
 
@@ -18,12 +20,13 @@ std::vector<int64_t> places(const Tensor& x) {
 
 void non_zero_infer(const Infer& question) {
   const Tensor x = question.input(0);
-  if (!x.has_data() && x.elements() > 0) {
-    throw Invalid(
-        "input 'x': its contents must be known when the network is built, because they decide the shape of "
-        "the output; they are computed at run time");
-  }
+  check_contents(x, "x");
   question.output(0, TN_I64, Dims{x.rank(), x.has_data() ? static_cast<int64_t>(places(x).size()) : 0});
+}
+
+void non_zero_bound(const Infer& question) {
+  const Tensor x = question.input(0);
+  question.output(0, TN_I64, Dims{x.rank(), x.elements()});
 }
 
 void non_zero_reference(const Reference& call) {
@@ -32,7 +35,9 @@ void non_zero_reference(const Reference& call) {
   row_strides(call.input(0).dims(), strides);
   call.fill<int64_t>(0, [&](const int64_t* index, int64_t) {
     const int axis = static_cast<int>(index[0]);
-    return found[static_cast<size_t>(index[1])] / strides[axis] % call.input(0).dim(axis);
+    const auto n = static_cast<size_t>(index[1]);
+    if (n >= found.size()) return int64_t{0};
+    return found[n] / strides[axis] % call.input(0).dim(axis);
   });
 }
 
@@ -48,5 +53,6 @@ TENON_PLUGIN(
         .host_value()
         .output("y", "i64 of [rank of x, number of such elements]")
         .infer(tenon::plugins::non_zero_infer)
+        .infer_bound(tenon::plugins::non_zero_bound)
         .reference(tenon::plugins::non_zero_reference)
         .tolerance(0, 0))

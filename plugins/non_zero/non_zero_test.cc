@@ -28,6 +28,13 @@ TEST_F(NonZeroTest, Values) {
   non_zero<float>({}, {5}).expect({0, 1}, {});
 }
 
+TEST_F(NonZeroTest, Bound) {
+  OpTester(host_, "tenon.non_zero/1").bools({2, 2}, {1, 0, 1, 1}).expect_bound({2, 4}, {0, 1, 1, 0, 0, 0, 1, 0});
+  OpTester(host_, "tenon.non_zero/1").input({3}, {0, 0, 0}).expect_bound({1, 3}, {0, 0, 0});
+  OpTester(host_, "tenon.non_zero/1").input({}, {5}).expect_bound({0, 1}, {});
+  OpTester(host_, "tenon.non_zero/1").input({2, 0}, {}).expect_bound({2, 0}, {});
+}
+
 TEST_F(NonZeroTest, Errors) { OpTester(host_, "tenon.non_zero/1").random_input({2}).expect_invalid({"x", "known"}); }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <tenon/sdk/plugin.hpp>
 #include <vector>
 
+#include "plugins/common/integers.h"
+#include "plugins/common/move.h"
+
 namespace tenon::plugins {
 namespace {
 
@@ -76,21 +79,28 @@ Found find_unique(const Attrs& attrs, const Tensor& x) {
   return moved;
 }
 
-void unique_infer(const Infer& question) {
+// For `count` different slices.
+void give_outputs(const Infer& question, int64_t count) {
   const Tensor x = question.input(0);
   const int axis = unique_axis(question.attrs(), x.dims());
-  if (!x.has_data() && x.elements() > 0) {
-    throw Invalid(
-        "input 'x': its contents must be known when the network is built, because they decide the shape of "
-        "the output; they are computed at run time");
-  }
-  const int64_t count = static_cast<int64_t>(find_unique(question.attrs(), x).first.size());
   Dims dims = x.dims();
   dims[axis] = count;
   question.output(0, x.dtype(), dims);
   question.output(1, TN_I64, Dims{count});
   question.output(2, TN_I64, Dims{x.dim(axis)});
   question.output(3, TN_I64, Dims{count});
+}
+
+void unique_infer(const Infer& question) {
+  const Tensor x = question.input(0);
+  unique_axis(question.attrs(), x.dims());
+  check_contents(x, "x");
+  give_outputs(question, static_cast<int64_t>(find_unique(question.attrs(), x).first.size()));
+}
+
+void unique_bound(const Infer& question) {
+  const Dims x = question.input(0).dims();
+  give_outputs(question, x[unique_axis(question.attrs(), x)]);
 }
 
 void unique_reference(const Reference& call) {
@@ -100,19 +110,19 @@ void unique_reference(const Reference& call) {
   int64_t strides[TN_MAX_RANK];
   row_strides(x.dims(), strides);
   if (call.wants(0)) {
-    const auto bytes = static_cast<size_t>(dtype_size(x.dtype()));
-    const char* from = static_cast<const char*>(x.data());
-    char* to = static_cast<char*>(call.output(0).data());
-    for_each_in_box(call.output(0).dims(), call.box(0), [&](const int64_t* index, int64_t, int64_t packed) {
-      const int64_t at = found.first[static_cast<size_t>(index[axis])];
-      const int64_t offset = offset_of(index, strides, x.rank()) + (at - index[axis]) * strides[axis];
-      std::memcpy(to + static_cast<size_t>(packed) * bytes, from + static_cast<size_t>(offset) * bytes, bytes);
+    copy_reference(call, 0, [&](const int64_t* index, int64_t) {
+      const auto n = static_cast<size_t>(index[axis]);
+      if (n >= found.first.size()) return int64_t{-1};
+      return offset_of(index, strides, x.rank()) + (found.first[n] - index[axis]) * strides[axis];
     });
   }
   const std::vector<int64_t>* lists[] = {&found.first, &found.inverse, &found.counts};
   for (int n = 1; n < 4; ++n) {
     if (!call.wants(n)) continue;
-    call.fill<int64_t>(n, [&](const int64_t*, int64_t linear) { return (*lists[n - 1])[static_cast<size_t>(linear)]; });
+    const std::vector<int64_t>& list = *lists[n - 1];
+    call.fill<int64_t>(n, [&](const int64_t*, int64_t linear) {
+      return linear < static_cast<int64_t>(list.size()) ? list[static_cast<size_t>(linear)] : 0;
+    });
   }
 }
 
@@ -135,5 +145,6 @@ TENON_PLUGIN("tenon.unique", "1", "Apache-2.0",
                  .output("inverse", "i64: which of them each slice of x is")
                  .output("counts", "i64: how often each is there")
                  .infer(tenon::plugins::unique_infer)
+                 .infer_bound(tenon::plugins::unique_bound)
                  .reference(tenon::plugins::unique_reference)
                  .tolerance(0, 0))

@@ -46,6 +46,26 @@ TEST_F(UniqueTest, SpecialValues) {
   expect<float>({0}, {}, 0, 1, {0}, {{}, {}, {}, {}});
 }
 
+// As many slices as x has, 0 beyond the different ones; inverse has x's number whatever the contents are.
+TEST_F(UniqueTest, Bound) {
+  const std::vector<std::vector<double>> list = {
+      {2, 1, 3, 4, 0, 0}, {0, 1, 3, 4, 0, 0}, {0, 1, 1, 2, 3, 2}, {1, 2, 2, 1, 0, 0}};
+  const std::vector<std::vector<double>> columns = {{0, 1, 0, 3, 4, 0}, {1, 0, 0}, {1, 0, 1}, {1, 2, 0}};
+  for (int n = 0; n < 4; ++n) {
+    const auto output = static_cast<size_t>(n);
+    OpTester(host_, "tenon.unique/1")
+        .attr("sorted", int64_t{0})
+        .input<int32_t>({6}, {2, 1, 1, 3, 4, 3})
+        .outputs(4, n)
+        .expect_bound({6}, list[output]);
+    OpTester(host_, "tenon.unique/1")
+        .attr("axis", int64_t{-1})
+        .input({2, 3}, {1, 0, 1, 4, 3, 4})
+        .outputs(4, n)
+        .expect_bound(n == 0 ? Dims{2, 3} : Dims{3}, columns[output]);
+  }
+}
+
 TEST_F(UniqueTest, Errors) {
   OpTester(host_, "tenon.unique/1").random_input({2}).outputs(4, 0).expect_invalid({"x", "known"});
   OpTester(host_, "tenon.unique/1")

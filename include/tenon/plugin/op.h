@@ -83,7 +83,13 @@ struct TnOp {
   /* Output dims and dtypes from input dims, dtypes and attributes. TN_INVALID names the offending value. [build] or
    * [run] */
   TnStatus(TN_CALL* infer)(const TnHost* host, const TnOp* op, TnInfer* question);
-  /* Upper bound of the dims when they depend on data; NULL if they do not. [build] */
+  /* For an op whose output dims depend on the contents of inputs; NULL if they do not. The host asks it in place of
+   * infer where the contents of an input with TN_PORT_HOST_VALUE are not known when the graph is built; the answer is
+   * the largest dims that the outputs can have, whatever those contents are. While an engine runs, the host waits for
+   * these inputs, asks infer with their contents for the exact dims, and runs the kernel or the reference with outputs
+   * of exactly these. When a builder measures or checks kernels, outputs have the dims of the bound and inputs random
+   * contents: kernel and reference fill what the data do not give with 0 and read nothing outside of the inputs.
+   * [build] or [run] */
   TnStatus(TN_CALL* infer_bound)(const TnHost* host, const TnOp* op, TnInfer* question);
   /* The plain evaluation. f32, f64, bool and integers of whole bytes arrive and leave in their own dtype. Smaller ones
    * the host converts: f16, bf16, the 8-bit floats and f4e2m1 are f32 here, u4 and u2 are u8, i4 and i2 are i8, and

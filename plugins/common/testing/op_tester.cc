@@ -213,7 +213,7 @@ OpTester& OpTester::outputs(int count, int checked) {
   return *this;
 }
 
-bool OpTester::infer(std::vector<HostArray>* outputs) {
+bool OpTester::infer(Question ask, std::vector<HostArray>* outputs) {
   std::vector<TnTensor> tensors;
   for (const HostArray& array : inputs_) {
     tensors.push_back(array.tensor());
@@ -229,7 +229,7 @@ bool OpTester::infer(std::vector<HostArray>* outputs) {
                       attrs,
                       tensors.data(),
                       results.data()};
-  const TnStatus status = op_->infer(host_.host(), op_, &question);
+  const TnStatus status = ask(host_.host(), op_, &question);
   host_.host()->attrs->destroy(attrs);
   outputs->resize(results.size());
   for (size_t n = 0; n < results.size(); ++n) {
@@ -268,19 +268,31 @@ bool OpTester::evaluate(std::vector<HostArray> outputs, const TnBox& box, HostAr
   return status == TN_OK;
 }
 
-std::vector<HostArray> OpTester::references() {
+std::vector<HostArray> OpTester::references(Question question) {
   std::vector<HostArray> outputs;
-  const bool inferred = infer(&outputs);
+  const bool inferred = infer(question, &outputs);
   EXPECT_TRUE(inferred) << op_id_ << ": " << host_.take_failure();
   HostArray& checked = outputs[static_cast<size_t>(checked_)];
   if (inferred) evaluate(outputs, whole(checked.dims), &checked);
   return outputs;
 }
 
-HostArray OpTester::reference() { return references()[static_cast<size_t>(checked_)]; }
+HostArray OpTester::reference() { return references(op_->infer)[static_cast<size_t>(checked_)]; }
 
 OpTester& OpTester::expect(const Dims& dims, const std::vector<double>& values, double tolerance) {
-  const std::vector<HostArray> all = references();
+  return compare(references(op_->infer), dims, values, tolerance);
+}
+
+OpTester& OpTester::expect_bound(const Dims& dims, const std::vector<double>& values, double tolerance) {
+  if (op_->infer_bound == nullptr) {
+    ADD_FAILURE() << op_id_ << " has no infer_bound";
+    return *this;
+  }
+  return compare(references(op_->infer_bound), dims, values, tolerance);
+}
+
+OpTester& OpTester::compare(const std::vector<HostArray>& all, const Dims& dims, const std::vector<double>& values,
+                            double tolerance) {
   const HostArray& output = all[static_cast<size_t>(checked_)];
   EXPECT_EQ(to_text(output.dims), to_text(dims)) << op_id_;
   const std::vector<double> found = as_double(output);
@@ -314,7 +326,7 @@ OpTester& OpTester::expect(const Dims& dims, const std::vector<double>& values, 
 
 OpTester& OpTester::expect_invalid(const std::vector<std::string>& words) {
   std::vector<HostArray> outputs;
-  EXPECT_FALSE(infer(&outputs)) << op_id_;
+  EXPECT_FALSE(infer(op_->infer, &outputs)) << op_id_;
   TnStatus code = TN_OK;
   const std::string message = host_.take_failure(&code);
   EXPECT_EQ(code, TN_INVALID);
@@ -345,14 +357,14 @@ bool OpTester::to_halves() {
     if (!values.empty()) std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
   }
   std::vector<HostArray> outputs;
-  const bool accepted = any && infer(&outputs);
+  const bool accepted = any && infer(op_->infer, &outputs);
   host_.take_failure();
   return accepted;
 }
 
 // The names of the kernels that ran.
 std::set<std::string> OpTester::run_kernels(bool cuda_only) {
-  std::vector<HostArray> outputs = references();
+  std::vector<HostArray> outputs = references(op_->infer);
   if (epilogue_) {
     HostArray& expected = outputs[static_cast<size_t>(checked_)];
     std::vector<float> values = expected.values<float>();

@@ -75,6 +75,9 @@ class OpTester {
   // The reference gives exactly these dims, and these values within `tolerance`; any box of it equals the same part of
   // the whole.
   OpTester& expect(const Dims& dims, const std::vector<double>& values, double tolerance = 1e-6);
+  // The same for an op whose dims depend on contents: infer_bound gives these dims, and the reference fills them with
+  // `values`, 0 beyond what the data give.
+  OpTester& expect_bound(const Dims& dims, const std::vector<double>& values, double tolerance = 1e-6);
   // Every tactic of every loaded kernel that takes the site agrees with the reference within the op's tolerance, writes
   // every element, fills blocks with zeros, gives the same bits for one and three threads, and works in place where it
   // says so. At least one tactic of each kernel of `required` runs.
@@ -88,9 +91,14 @@ class OpTester {
 
  private:
   struct Job;
-  bool infer(std::vector<HostArray>* outputs);
+  using Question = TnStatus(TN_CALL*)(const TnHost*, const TnOp*, TnInfer*);
+
+  // What `question` gives for the outputs: infer or infer_bound.
+  bool infer(Question question, std::vector<HostArray>* outputs);
   bool evaluate(std::vector<HostArray> outputs, const TnBox& box, HostArray* checked);
-  std::vector<HostArray> references();
+  std::vector<HostArray> references(Question question);
+  OpTester& compare(const std::vector<HostArray>& all, const Dims& dims, const std::vector<double>& values,
+                    double tolerance);
   bool to_halves();
   std::set<std::string> run_kernels(bool cuda_only);
   void run_kernel(const TnKernel& kernel, const std::vector<HostArray>& outputs, std::set<std::string>* ran);
