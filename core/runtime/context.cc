@@ -144,7 +144,9 @@ Status ExecutionContext::Impl::learn_sizes(std::size_t layer, Stream& stream, st
     if (node.inputs[i] == kNoTensor || (input_flags(*op.op, i) & TN_PORT_HOST_VALUE) == 0) continue;
     const PlanTensor& tensor = plan().tensors[node.inputs[i]];
     if (tensor.storage == Storage::kConstant) continue;  // known to the shape model
-    std::vector<std::uint8_t> bytes(tensor.bytes);
+    // The tensor may be smaller than its place.
+    TENON_ASSIGN(const std::uint64_t size, tensor_bytes(tensor.dtype, tensor.dims, tensor.format));
+    std::vector<std::uint8_t> bytes(size);
     TENON_RETURN_IF_ERROR(device().copy_to_host(bytes.data(), layer_inputs(layer)[i].data, bytes.size(), stream));
     TENON_RETURN_IF_ERROR(wait(stream));
     TENON_ASSIGN(contents[i], HostTensor::create(tensor.dtype, tensor.dims, bytes.data(), bytes.size()));
