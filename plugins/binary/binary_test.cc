@@ -58,7 +58,9 @@ TEST_F(BinaryTest, Integers) {
   OpTester(host_, "tenon.div/1")
       .input({3}, std::vector<int32_t>{7, -7, std::numeric_limits<int32_t>::min()})
       .input({3}, std::vector<int32_t>{2, 2, -1})
-      .expect({3}, {3, -3, -2147483648.0});
+      .constant()
+      .expect({3}, {3, -3, -2147483648.0})
+      .expect_kernels();
   OpTester(host_, "tenon.mul/1")
       .input({1}, std::vector<uint16_t>{65535})
       .input({1}, std::vector<uint16_t>{65535})
@@ -148,11 +150,22 @@ TEST_F(BinaryTest, PowOfMixedDtypes) {
 // Python: -7 % 3 is 2 and 7 % -3 is -2; C: -7 % 3 is -1 and 7 % -3 is 1.
 TEST_F(BinaryTest, Mod) {
   const std::vector<int32_t> a = {7, -7, 7, -7, 6}, b = {3, 3, -3, -3, -3};
-  OpTester(host_, "tenon.mod/1").input({5}, a).input({5}, b).expect({5}, {1, 2, -2, -1, 0});
-  OpTester(host_, "tenon.mod/1").attr("sign", "dividend").input({5}, a).input({5}, b).expect({5}, {1, -1, 1, -1, 0});
+  OpTester(host_, "tenon.mod/1").input({5}, a).input({5}, b).constant().expect({5}, {1, 2, -2, -1, 0}).expect_kernels();
+  OpTester(host_, "tenon.mod/1")
+      .attr("sign", "dividend")
+      .input({5}, a)
+      .input({5}, b)
+      .constant()
+      .expect({5}, {1, -1, 1, -1, 0})
+      .expect_kernels();
   const std::vector<float> x = {5.5f, -5.5f, 5.5f}, y = {2, 2, -2};
-  OpTester(host_, "tenon.mod/1").attr("sign", "dividend").input({3}, x).input({3}, y).expect({3}, {1.5, -1.5, 1.5});
-  OpTester(host_, "tenon.mod/1").input({3}, x).input({3}, y).expect({3}, {1.5, 0.5, -0.5});
+  OpTester(host_, "tenon.mod/1")
+      .attr("sign", "dividend")
+      .input({3}, x)
+      .input({3}, y)
+      .expect({3}, {1.5, -1.5, 1.5})
+      .expect_kernels();
+  OpTester(host_, "tenon.mod/1").input({3}, x).input({3}, y).expect({3}, {1.5, 0.5, -0.5}).expect_kernels();
   OpTester(host_, "tenon.mod/1")
       .input({2}, std::vector<int64_t>{std::numeric_limits<int64_t>::min(), 5})
       .input({}, std::vector<int64_t>{-1})
