@@ -1,6 +1,7 @@
 #include "kernels/cpu/conv2d.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/cpu/test_util.h"
 
@@ -37,6 +38,8 @@ Conv2dGeometry geometry(int64_t n, int64_t c, int64_t h, int64_t w, int64_t k, i
 double activate(double x, const Epilogue& e) {
   if (e.kind == Epilogue::Kind::kLeaky) return x > 0 ? x : e.alpha * x;
   if (e.kind == Epilogue::Kind::kClip) return std::min<double>(std::max<double>(x, e.lo), e.hi);
+  if (e.kind == Epilogue::Kind::kLogistic) return 1 / (1 + std::exp(-x));
+  if (e.kind == Epilogue::Kind::kSwish) return x / (1 + std::exp(-x));
   return x;
 }
 
@@ -272,6 +275,16 @@ TEST(Conv2d, WinogradTilesAtTheEdges) {
     }
   }
   check({geometry(1, 40, 60, 62, 37, 3, 3, 1, 1), Epilogue::leaky(0.1f)});
+}
+
+TEST(Conv2d, LogisticAndSwish) {
+  for (const auto kind : {Epilogue::Kind::kLogistic, Epilogue::Kind::kSwish}) {
+    check({geometry(1, 33, 14, 14, 65, 1, 1), Epilogue::of(kind), true, true});
+    check({geometry(1, 3, 23, 29, 18, 3, 3, 2, 1), Epilogue::of(kind)});
+    check({geometry(1, 40, 20, 22, 37, 3, 3, 1, 1), Epilogue::of(kind)});
+    check({geometry(2, 19, 9, 21, 19, 3, 3, 1, 1, 1, 19), Epilogue::of(kind)});
+    check({geometry(1, 16, 40, 40, 16, 5, 5, 2, 2, 1, 16), Epilogue::of(kind), true, true});
+  }
 }
 
 TEST(Conv2d, FillingChannelsAreZeroWhateverTheEpilogue) {

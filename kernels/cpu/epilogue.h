@@ -9,9 +9,11 @@ namespace tenon::cpu {
 // NaN propagates through every kind.
 struct Epilogue {
   enum class Kind {
-    kNone,   // x
-    kLeaky,  // x > 0 ? x : alpha * x; alpha 0 is relu, and relu(-inf) is 0
-    kClip,   // min(max(x, lo), hi)
+    kNone,      // x
+    kLeaky,     // x > 0 ? x : alpha * x; alpha 0 is relu, and relu(-inf) is 0
+    kClip,      // min(max(x, lo), hi)
+    kLogistic,  // 1 / (1 + exp(-x))
+    kSwish,     // x / (1 + exp(-x))
   };
   Kind kind = Kind::kNone;
   float alpha = 0.0f;
@@ -24,6 +26,11 @@ struct Epilogue {
     Epilogue epilogue;
     epilogue.kind = Kind::kLeaky;
     epilogue.alpha = slope;
+    return epilogue;
+  }
+  static Epilogue of(Kind kind) {
+    Epilogue epilogue;
+    epilogue.kind = kind;
     return epilogue;
   }
   static Epilogue clip(float lowest, float highest) {

@@ -1,6 +1,7 @@
 #include "kernels/cpu/gemm.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/cpu/test_util.h"
 
@@ -21,6 +22,8 @@ struct Case {
 double activate(double x, const Epilogue& e) {
   if (e.kind == Epilogue::Kind::kLeaky) return x > 0 ? x : e.alpha == 0 ? 0 : e.alpha * x;
   if (e.kind == Epilogue::Kind::kClip) return std::min<double>(std::max<double>(x, e.lo), e.hi);
+  if (e.kind == Epilogue::Kind::kLogistic) return 1 / (1 + std::exp(-x));
+  if (e.kind == Epilogue::Kind::kSwish) return x / (1 + std::exp(-x));
   return x;
 }
 
@@ -125,7 +128,8 @@ TEST(Gemm, Transposed) {
 TEST(Gemm, BiasResidualEpilogue) {
   for (const BiasAxis axis : {BiasAxis::kNone, BiasAxis::kPerRow, BiasAxis::kPerColumn}) {
     for (const Epilogue& epilogue :
-         {Epilogue::none(), Epilogue::relu(), Epilogue::leaky(0.1f), Epilogue::leaky(0.0f), Epilogue::clip(-0.3f, 6)}) {
+         {Epilogue::none(), Epilogue::relu(), Epilogue::leaky(0.1f), Epilogue::leaky(0.0f), Epilogue::clip(-0.3f, 6),
+          Epilogue::of(Epilogue::Kind::kLogistic), Epilogue::of(Epilogue::Kind::kSwish)}) {
       for (const bool residual : {false, true}) {
         Case c{29, 43, 21, false, false, 1, axis, residual, epilogue};
         check_everywhere(c, {1, 2}, true);

@@ -1,5 +1,5 @@
 // Epilogues of sites as the products and convolutions of kernels/cpu can apply them:
-//   result (+ one residual operand) (then none, relu, leaky or clip).
+//   result (+ one residual operand) (then none, relu, leaky, clip, logistic or swish).
 #ifndef TENON_PLUGINS_COMMON_EPILOGUE_H_
 #define TENON_PLUGINS_COMMON_EPILOGUE_H_
 
@@ -16,7 +16,7 @@ struct CpuEpilogue {
   int residual = -1;  // number among the site's extra operands; -1: none
 };
 
-// Declined for activations other than none, relu, leaky and clip.
+// Declined for activations other than these.
 inline cpu::Epilogue to_cpu(const Activation& activation) {
   switch (activation.kind) {
     case ActivationKind::kIdentity:
@@ -27,8 +27,12 @@ inline cpu::Epilogue to_cpu(const Activation& activation) {
       return cpu::Epilogue::leaky(static_cast<float>(activation.alpha));
     case ActivationKind::kClip:
       return cpu::Epilogue::clip(static_cast<float>(activation.alpha), static_cast<float>(activation.beta));
+    case ActivationKind::kLogistic:
+      return cpu::Epilogue::of(cpu::Epilogue::Kind::kLogistic);
+    case ActivationKind::kSwish:
+      return cpu::Epilogue::of(cpu::Epilogue::Kind::kSwish);
     default:
-      throw Declined("the epilogue's activation is none of relu, leaky and clip");
+      throw Declined("the epilogue's activation is none of relu, leaky, clip, logistic and swish");
   }
 }
 

@@ -82,8 +82,10 @@ TEST_F(MatmulTest, KernelsAgree) {
 }
 
 TEST_F(MatmulTest, Epilogues) {
-  for (const Activation& activation :
-       {Activation{ActivationKind::kRelu, 0, 0}, {ActivationKind::kLeaky, 0.1, 0}, {ActivationKind::kClip, 0, 6}}) {
+  for (const Activation& activation : {Activation{ActivationKind::kRelu, 0, 0},
+                                       {ActivationKind::kLeaky, 0.1, 0},
+                                       {ActivationKind::kClip, 0, 6},
+                                       {ActivationKind::kSwish, 0, 0}}) {
     matmul(0, 0)
         .random_input({33, 40})
         .random_input({40, 50})

@@ -4,6 +4,7 @@
 #define TENON_KERNELS_CPU_INTERNAL_TILE_H_
 
 #include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/internal/math.h"
 #include "kernels/cpu/internal/simd.h"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -33,6 +34,8 @@ struct TileOutput {
 TENON_CPU_INLINE Vec activate(Vec x, Epilogue::Kind kind, float alpha, float lo, float hi) {
   if (kind == Epilogue::Kind::kClip) return at_most(broadcast(hi), at_least(broadcast(lo), x));
   if (kind == Epilogue::Kind::kLeaky) return select(less(zero(), x), x, mul(broadcast(alpha), x));
+  if (kind == Epilogue::Kind::kLogistic) return logistic(x);
+  if (kind == Epilogue::Kind::kSwish) return swish(x);
   return x;
 }
 
@@ -110,6 +113,25 @@ TENON_CPU_INLINE void end_tile(const TileOutput& out, Vec (&acc)[kRows][kVecs]) 
       for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
         for (int v = 0; v < kVecs; ++v) acc[r][v] = select(less(zero(), acc[r][v]), acc[r][v], mul(alpha, acc[r][v]));
+      }
+    } else if (out.kind == Epilogue::Kind::kLogistic || out.kind == Epilogue::Kind::kSwish) {
+      // Through memory: exp needs registers, and its code is long.
+      alignas(64) float sums[kRows * kVecs * kWidth];
+#pragma GCC unroll 14
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+        for (int v = 0; v < kVecs; ++v) store(sums + (r * kVecs + v) * kWidth, acc[r][v]);
+      }
+      const bool product = out.kind == Epilogue::Kind::kSwish;
+#pragma GCC unroll 1
+      for (int i = 0; i < kRows * kVecs * kWidth; i += kWidth) {
+        const Vec x = load(sums + i);
+        store(sums + i, product ? swish(x) : logistic(x));
+      }
+#pragma GCC unroll 14
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+        for (int v = 0; v < kVecs; ++v) acc[r][v] = load(sums + (r * kVecs + v) * kWidth);
       }
     }
   }
