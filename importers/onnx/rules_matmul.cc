@@ -216,6 +216,19 @@ std::vector<int64_t> take_own_sums(EinsumTerms* terms, size_t n) {
   return axes;
 }
 
+/// A sum over several constants is evaluated while the model is read, however many products it has.
+void refuse_endless_sum(const OnnxNode& node, const EinsumTerms& terms, const std::vector<TnValueId>& inputs) {
+  constexpr int64_t kMost = int64_t{1} << 28;
+  for (const TnValueId input : inputs) {
+    if (!node.graph_view().value_const(input)) return;
+  }
+  int64_t count = 1;
+  for (const int64_t size : terms.sizes) {
+    if (size > kMost / count) throw Unsupported{text("a sum of more than ", kMost, " products of constants")};
+    count *= std::max<int64_t>(size, 1);
+  }
+}
+
 void einsum_rule(OnnxNode& node) {
   std::vector<TnValueId> inputs = node.inputs_from(0);
   std::vector<Dims> shapes;
@@ -236,6 +249,7 @@ void einsum_rule(OnnxNode& node) {
   const std::vector<Roles> steps = plain ? plan(terms) : std::vector<Roles>();
   const bool one_operand = inputs.size() == 1 && terms.operands[0].size() == terms.output.size();
   if (!plain || (steps.empty() && !one_operand)) {
+    refuse_endless_sum(node, terms, inputs);
     return node.output(0, node.add("tenon.einsum/1", node.attrs().str("equation", equation), inputs));
   }
   for (size_t n = 0; n < sums.size(); ++n) {

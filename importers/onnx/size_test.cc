@@ -123,6 +123,21 @@ TEST_F(OnnxSize, ConstantsWorkedOutFromHugeSizes) {
   import(model);
 }
 
+TEST_F(OnnxSize, SumsOverManyConstants) {
+  pb::ModelProto model = relu_model();
+  pb::GraphProto* graph = model.mutable_graph();
+  add_i64s(graph, "shape", {2}, {64, 64});
+  pb::NodeProto* fill = add_node(graph, "ConstantOfShape", {"shape"}, {"ones"}, "fill");
+  pb::TensorProto* one = add_attribute(fill, "value", pb::AttributeProto::TENSOR)->mutable_t();
+  one->set_data_type(TN_I64);
+  one->add_dims(1);
+  one->add_int64_data(1);
+  pb::NodeProto* sum = add_node(graph, "Einsum", {"ones", "ones", "ones", "ones"}, {"z"}, "sum");
+  add_attribute(sum, "equation", pb::AttributeProto::STRING)->set_s("ab,cd,ef,gh->");
+  add_ends(graph, {}, {"z"});
+  expect_failure(model, {"a sum of more than 268435456 products of constants (1 time: 'sum')"});
+}
+
 TEST_F(OnnxSize, LongNamesInsideLoopsAreShortened) {
   pb::ModelProto model = relu_model();
   pb::GraphProto* graph = model.mutable_graph();

@@ -12,6 +12,11 @@
 
 namespace {
 
+const tenon::Library& library() {
+  static const tenon::Library all = tenon::fuzzing::quiet_library("tenon.conv2d");
+  return all;
+}
+
 using Bytes = std::vector<std::uint8_t>;
 
 std::shared_ptr<std::uint8_t> aligned(const Bytes& bytes) {
@@ -64,9 +69,9 @@ Bytes sealed(Bytes file) {
   return file;
 }
 
-void load(const tenon::Library& library, const Bytes& file) {
+void load(const Bytes& file) {
   TnEngine* engine = nullptr;
-  if (tn_engine_create(library.get(), file.data(), file.size(), "cpu", 1, &engine) != TN_OK) {
+  if (tn_engine_create(library().get(), file.data(), file.size(), "cpu", 1, &engine) != TN_OK) {
     tenon::fuzzing::require(*tn_last_error() != '\0', "a failure without a message");
     return;
   }
@@ -78,9 +83,13 @@ void load(const tenon::Library& library, const Bytes& file) {
 
 }  // namespace
 
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  library();
+  return 0;
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tenon::fuzzing;
-  static const tenon::Library library = quiet_library("tenon.conv2d");
   static const std::string device = tenon::make_cpu_device({1, nullptr})->info().signature;
 
   const bool whole = as_text(data, size).substr(0, 12) == "TENON ENGINE";
@@ -99,6 +108,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   plan->device_signature = device;
   plan->threads = 0;
   plan->plugins.clear();
-  load(library, tenon::write_plan(*plan).value());
+  load(tenon::write_plan(*plan).value());
   return 0;
 }

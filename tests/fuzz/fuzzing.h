@@ -17,6 +17,8 @@
 #include <tenon/tenon.hpp>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+/// Loads the plugins, which is not part of the time of the first input.
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv);
 
 namespace tenon::fuzzing {
 
@@ -50,6 +52,7 @@ class Folder {
 
   std::string write(const std::string& name, std::string_view contents) const {
     const std::string path = path_ / name;
+    remove(name);  // some file systems wait for the disk when a file is overwritten, but not when it is deleted
     std::ofstream(path, std::ios::binary).write(contents.data(), static_cast<std::streamsize>(contents.size()));
     return path;
   }

@@ -13,6 +13,7 @@
 TEST(Fuzz, Corpus) {
   const char* target = std::getenv("TENON_FUZZ_TARGET");
   ASSERT_NE(target, nullptr);
+  LLVMFuzzerInitialize(nullptr, nullptr);
   double longest = 0;
   std::string slowest;
   int count = 0;
