@@ -59,14 +59,8 @@ void tensor_scatter(OnnxNode& node) {
                           {node.input(0), node.input(1), node.optional_input(2)}));
 }
 
-/// The positions whose condition holds are known, so it is a gather.
+/// A constant condition makes it a gather, for which there are more kernels.
 void compress(OnnxNode& node) {
-  const std::optional<TnTensor> condition = node.graph_view().value_const(node.input(1));
-  if (!condition) throw Unsupported{"input 1 is computed at run time; its contents decide the shape of the output"};
-  if (condition->dtype != TN_BOOL || condition->dims.rank != 1) {
-    throw Invalid(
-        text("condition: expected a list of bool, found ", dtype_name(condition->dtype), to_text(condition->dims)));
-  }
   TnValueId data = node.input(0);
   int64_t axis = 0;
   if (node.has("axis")) {
@@ -74,12 +68,15 @@ void compress(OnnxNode& node) {
   } else {
     data = node.reshape(data, {-1});
   }
-  const int64_t size = node.dims_of(data)[static_cast<int>(axis)];
+  const TnValueId condition = node.input(1);
+  const auto known = node.is_computed(1) ? std::nullopt : node.graph_view().value_const(condition);
+  if (!known || known->dtype != TN_BOOL || known->dims.rank != 1) {
+    node.output(0, node.add("tenon.compress/1", node.attrs().i64("axis", axis), {data, condition}));
+    return;
+  }
   std::vector<int64_t> picked;
-  for (int64_t n = 0; n < condition->dims.d[0]; ++n) {
-    if (static_cast<const uint8_t*>(condition->data)[n] == 0) continue;
-    if (n >= size) throw Invalid(text("condition: it picks position ", n, " of an axis of ", size));
-    picked.push_back(n);
+  for (int64_t n = 0; n < known->dims.d[0]; ++n) {
+    if (static_cast<const uint8_t*>(known->data)[n] != 0) picked.push_back(n);
   }
   node.output(0, node.add("tenon.gather/1", node.attrs().i64("axis", axis), {data, node.constant(picked)}));
 }
