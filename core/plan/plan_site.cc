@@ -44,12 +44,17 @@ Result<Candidate> candidate_of(const PlanNode& node, const Registry& registry, D
 }
 
 Result<std::unique_ptr<Instance>> configure_node(const Plan& plan, const PlanNode& node, const Registry& registry,
-                                                 Device& device) {
+                                                 Device& device, const std::function<Status(Instance*)>& prepare) {
   TENON_ASSIGN(const Candidate chosen, candidate_of(node, registry, device));
   const std::shared_ptr<const Site> site = Site::create(describe_site(plan, node), device);
+  const auto attempt = [&](const Candidate& candidate) -> Result<std::unique_ptr<Instance>> {
+    TENON_ASSIGN(std::unique_ptr<Instance> instance, Instance::configure(site, candidate));
+    if (prepare != nullptr) TENON_RETURN_IF_ERROR(prepare(instance.get()));
+    return instance;
+  };
   Status status = check_offered(*site, chosen);
   if (status.ok()) {
-    auto instance = Instance::configure(site, chosen);
+    auto instance = attempt(chosen);
     if (instance.ok()) return instance;
     status = instance.status();
   }
@@ -57,8 +62,8 @@ Result<std::unique_ptr<Instance>> configure_node(const Plan& plan, const PlanNod
   options.allow_nondeterministic = (node.site_flags & TN_SITE_ALLOW_NONDETERMINISTIC) != 0;
   for (const Candidate& candidate : enumerate(*site, registry, options).candidates) {
     if (node.kernel != candidate.kernel.kernel->name || candidate.combo_text != chosen.combo_text) continue;
-    auto other = Instance::configure(site, candidate);
-    if (other.ok()) return other;
+    auto instance = attempt(candidate);
+    if (instance.ok()) return instance;
   }
   return status.with_context("layer '" + node.name + "'");
 }

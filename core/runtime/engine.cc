@@ -111,13 +111,17 @@ class PlanLoader {
   }
 
   // With the engine's own dims a kernel gets the state that it stored; with others it is configured anew.
-  Result<std::unique_ptr<Instance>> instance_of(const PlanNode& node) const {
-    if (out_.base != nullptr) return configure_node(out_.plan, node, *options_.registry, device_);
+  Result<std::unique_ptr<Instance>> instance_of(const PlanNode& node) {
+    const auto prepare = [&](Instance* instance) { return initialize(node, instance); };
+    if (out_.base != nullptr) return configure_node(out_.plan, node, *options_.registry, device_, prepare);
     TENON_ASSIGN(const Candidate candidate, candidate_of(node, *options_.registry, device_));
     TENON_RETURN_IF_ERROR(check_node(out_.plan, node, options_.registry));
     std::shared_ptr<const Site> site = Site::create(describe_site(out_.plan, node), device_);
     TENON_RETURN_IF_ERROR(check_offered(*site, candidate));
-    return Instance::deserialize(std::move(site), candidate, node.kernel_revision, node.state);
+    TENON_ASSIGN(std::unique_ptr<Instance> instance,
+                 Instance::deserialize(std::move(site), candidate, node.kernel_revision, node.state));
+    TENON_RETURN_IF_ERROR(prepare(instance.get()));
+    return instance;
   }
 
   /// Whether a layer is the same as in the base, contents of constants included.
@@ -140,9 +144,7 @@ class PlanLoader {
     if (is_shared(node)) {
       instance = out_.base->layers[n].instance;
     } else {
-      TENON_ASSIGN(std::unique_ptr<Instance> own, instance_of(node));
-      TENON_RETURN_IF_ERROR(initialize(node, own.get()));
-      instance = std::move(own);
+      TENON_ASSIGN(instance, instance_of(node));
     }
 
     Layer layer;

@@ -123,7 +123,7 @@ TEST_F(CopyTest, Transpose) {
 TEST(CopyStrided, RefusesUnknownSizes) {
   const int64_t one = 2;
   EXPECT_EQ(copy_strided(1, &one, &one, &one, 3, nullptr, nullptr, nullptr), cudaErrorInvalidValue);
-  EXPECT_EQ(copy_strided(9, &one, &one, &one, 4, nullptr, nullptr, nullptr), cudaErrorInvalidValue);
+  EXPECT_EQ(copy_strided(kCopyMaxRank + 1, &one, &one, &one, 4, nullptr, nullptr, nullptr), cudaErrorInvalidValue);
 }
 
 }  // namespace
