@@ -160,6 +160,17 @@ TEST_F(RecurrentTest, KernelsAgree) {
   }
 }
 
+// Weights that are computed, all inputs of one dtype; GPUs get them in f16 too.
+TEST_F(RecurrentTest, ComputedWeights) {
+  for (const auto& [name, gates] : {std::pair{"rnn", 1}, {"gru", 3}, {"lstm", 4}}) {
+    for (int output = 0; output < 2; ++output) {
+      OpTester tester = layer(name);
+      tester.random_input({3, 2, 5}).random_input({1, gates * 4, 5}).random_input({1, gates * 4, 4});
+      tester.outputs(2, output).expect_kernels();
+    }
+  }
+}
+
 TEST_F(RecurrentTest, Empty) {
   OpTester tester = layer("rnn");
   tester.input({0, 2, 1}, std::vector<float>{})
