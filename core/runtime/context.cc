@@ -122,7 +122,7 @@ Status ExecutionContext::Impl::run_layers(Stream& stream, const RunLayer& run) {
   std::size_t layer = 0;
   for (std::size_t stop = 0; stop <= stops.size(); ++stop) {
     const std::size_t end = stop < stops.size() ? stops[stop] : ready->layers.size();
-    TENON_RETURN_IF_ERROR(allocate_outputs(layer, end));
+    if (!recordable) TENON_RETURN_IF_ERROR(allocate_outputs(layer, end));
     for (; layer < end; ++layer) TENON_RETURN_IF_ERROR(run(layer, base));
     if (stop == stops.size()) break;
     const Status status = learn_sizes(layer, stream, &sizes);
@@ -175,8 +175,9 @@ Status ExecutionContext::Impl::allocate_outputs(std::size_t begin, std::size_t e
   return {};
 }
 
-/// The sizes that data had in the latest run are no more.
-Status ExecutionContext::Impl::forget_sizes() {
+/// The sizes that data had in the latest run are no more. Where nothing can be allocated between layers, it is now.
+Status ExecutionContext::Impl::begin_run() {
+  if (recordable) return allocate_outputs(0, ready->layers.size());
   if (ready->stops.empty()) return {};
   TENON_ASSIGN(std::shared_ptr<const Executable> executable, engine->executable_for(input_dims));
   return ready == executable ? Status() : use(std::move(executable));
@@ -199,9 +200,8 @@ Status ExecutionContext::Impl::record() {
 
 Status ExecutionContext::Impl::enqueue(Stream& stream) {
   if (activity != nullptr) activity->begin();
-  TENON_RETURN_IF_ERROR(forget_sizes());
+  TENON_RETURN_IF_ERROR(begin_run());
   TENON_RETURN_IF_ERROR(gather(stream));
-  if (recordable) TENON_RETURN_IF_ERROR(allocate_outputs(0, ready->layers.size()));
   if (recordable && !recorded) TENON_RETURN_IF_ERROR(record());
   TENON_RETURN_IF_ERROR(recorded ? recording->launch(stream) : run_layers(stream));
   TENON_RETURN_IF_ERROR(scatter(stream));
@@ -228,7 +228,7 @@ Result<std::vector<LayerTime>> ExecutionContext::Impl::profile() {
     TENON_ASSIGN(std::unique_ptr<Event> event, device().create_event());
     events.push_back(std::move(event));
   }
-  TENON_RETURN_IF_ERROR(forget_sizes());
+  TENON_RETURN_IF_ERROR(begin_run());
   TENON_RETURN_IF_ERROR(gather(*own_stream));
   TENON_RETURN_IF_ERROR(events[0]->record(*own_stream));
   const Status status = run_layers(*own_stream, [&](std::size_t layer, const TnExec& base) {

@@ -116,7 +116,7 @@ struct ExecutionContext::Impl {
   Status run_layers(Stream& stream);
   Status learn_sizes(std::size_t layer, Stream& stream, std::vector<TnDims>* sizes);
   Status allocate_outputs(std::size_t begin, std::size_t end);
-  Status forget_sizes();
+  Status begin_run();
   Status record();
   Status enqueue(Stream& stream);
   Status wait(Stream& stream) const;

@@ -153,10 +153,12 @@ TEST_F(DataSize, AnAllocatorWorksForFixedSizes) {
   const Engine engine = load(n);
   ExecutionContext context = ExecutionContext::create(engine).value();
   std::vector<float> input = {1, 2, 3}, output;
+  int asked = 0;
   ASSERT_TRUE(context.set_tensor("x", input.data()).ok());
   ASSERT_TRUE(context
                   .set_output_allocator("y",
                                         [&](const std::string&, std::uint64_t bytes, const TnDims&) -> void* {
+                                          ++asked;
                                           output.assign(static_cast<std::size_t>(bytes / 4), 0);
                                           return output.data();
                                         })
@@ -164,6 +166,7 @@ TEST_F(DataSize, AnAllocatorWorksForFixedSizes) {
   for (int run = 0; run < 2; ++run) {
     ASSERT_TRUE(context.execute().ok());
     EXPECT_EQ(output, (std::vector<float>{-1, -2, -3}));
+    EXPECT_EQ(asked, run + 1);
   }
 }
 
