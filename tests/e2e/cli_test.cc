@@ -50,6 +50,38 @@ class Program : public ::testing::Test {
   std::string cfg_, picture_, engine_;
 };
 
+// --shape NAME=MIN,OPT,MAX; the dims of a run are those of its arrays.
+TEST_F(Program, ShapesMayVaryAtRunTime) {
+  const std::string engine = at("varying.tenon");
+  const Outcome built = tenon(with_model(
+      {"build"}, {"-o", engine, "--timing-cache", at("cache.yaml"), "--shape", "data=1x3x8x8,2x3x8x8,4x3x8x8"}));
+  ASSERT_EQ(built.status, 0) << built.err;
+  const Outcome inspected = tenon({"inspect", engine});
+  EXPECT_NE(inspected.out.find("input data [2,3,8,8] f32, from [1,3,8,8] to [4,3,8,8]"), std::string::npos)
+      << inspected.out;
+  pipeline::NpyArray array;
+  array.type = pipeline::NpyType::kF4;
+  for (const std::int64_t batch : {3, 5}) {
+    array.dims = {batch, 3, 8, 8};
+    array.bytes.assign(static_cast<std::size_t>(batch) * 3 * 8 * 8 * 4, 0);
+    ASSERT_TRUE(pipeline::write_npy(at("x" + std::to_string(batch) + ".npy"), array).ok());
+  }
+  const Outcome run =
+      tenon({"run", engine, "--tensor", "data=" + at("x3.npy"), "--dump-tensors", at("out"), "--json", at("run.json")});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const json outputs = json::parse(read_text(at("run.json")))["results"][0]["outputs"];
+  EXPECT_EQ(outputs[0]["dims"][0], 3) << outputs.dump();
+  expect_failure(1, "expected dims from [1,3,8,8] to [4,3,8,8], found [5,3,8,8]",
+                 {"run", engine, "--tensor", "data=" + at("x5.npy")});
+  const Outcome bench = tenon({"bench", engine, "--iterations", "3", "--shape", "data=4x3x8x8", "--json", "-"});
+  ASSERT_EQ(bench.status, 0) << bench.err;
+  EXPECT_EQ(json::parse(bench.out)["batch"], 4) << bench.out;
+  expect_failure(2, "expected one shape, or three: MIN,OPT,MAX",
+                 with_model({"build"}, {"-o", at("x.tenon"), "--shape", "data=1x3x8x8,2x3x8x8"}));
+  expect_failure(1, "min <= opt <= max",
+                 with_model({"build"}, {"-o", at("x.tenon"), "--shape", "data=3x3x8x8,2x3x8x8,4x3x8x8"}));
+}
+
 TEST_F(Program, WrongUsageIsStatusTwo) {
   expect_failure(2, "unknown command \"no-such-command\"; expected one of build, run", {"no-such-command"});
   expect_failure(2, "unknown command \"ge\"; expected one of list, get", {"cache", "ge", at("cache.yaml")});
