@@ -80,18 +80,29 @@ class Lowering {
     return static_cast<std::uint32_t>(plan_.tensors.size() - 1);
   }
 
+  /// The tensor of known contents.
+  std::uint32_t constant(ValueId id) {
+    const auto [found, added] = tensors_.emplace(std::pair(id, std::string("constant")), 0);
+    if (!added) return found->second;
+    const Value& value = graph_.value(id);
+    found->second = add_tensor(value.name, value.dtype, value.dims, row_format(), Storage::kConstant);
+    plan_.tensors[found->second].index = static_cast<std::uint32_t>(plan_.constants.size());
+    plan_.constants.push_back(value.constant);
+    return found->second;
+  }
+
+  /// What a node reads: known contents are constants, as its kernel was told, also where a graph output is computed of
+  /// the same value.
+  Result<std::uint32_t> read(ValueId id, const std::string& format) {
+    if (graph_.value(id).constant != nullptr) return constant(id);
+    return in_format(id, format);
+  }
+
   /// The tensor of a value in a format; converts it if it is not there yet.
   Result<std::uint32_t> in_format(ValueId id, const std::string& format) {
     const auto found = tensors_.find({id, format});
     if (found != tensors_.end()) return found->second;
     const Value& value = graph_.value(id);
-    if (value.constant != nullptr) {
-      const std::uint32_t tensor = add_tensor(value.name, value.dtype, value.dims, row_format(), Storage::kConstant);
-      plan_.tensors[tensor].index = static_cast<std::uint32_t>(plan_.constants.size());
-      plan_.constants.push_back(value.constant);
-      tensors_[{id, "row"}] = tensor;
-      return tensor;
-    }
     const std::string have = value.producer == kNoId ? "row" : produced_.at(id);
     TENON_ASSIGN(const SelectedSite* conversion, reformats_->find(value.dtype, value.dims, have, format));
     if (conversion == nullptr) {
@@ -121,14 +132,10 @@ class Lowering {
       }
       // Of what is not known only the dims matter, and these are the same in every format.
       const auto produced = produced_.find(input);
-      TENON_ASSIGN(const std::uint32_t tensor,
-                   in_format(input, produced != produced_.end() ? produced->second : "row"));
+      TENON_ASSIGN(const std::uint32_t tensor, read(input, produced != produced_.end() ? produced->second : "row"));
       added.inputs.push_back(tensor);
     }
-    for (const ValueId output : node.outputs) {
-      TENON_ASSIGN(const std::uint32_t tensor, in_format(output, "row"));
-      added.outputs.push_back(tensor);
-    }
+    for (const ValueId output : node.outputs) added.outputs.push_back(constant(output));
     plan_.shape_nodes.push_back(std::move(added));
     return {};
   }
@@ -142,7 +149,7 @@ class Lowering {
         inputs.push_back(kNoTensor);
         continue;
       }
-      TENON_ASSIGN(const std::uint32_t tensor, in_format(node.inputs[i], format_text(combo.inputs[i].format)));
+      TENON_ASSIGN(const std::uint32_t tensor, read(node.inputs[i], format_text(combo.inputs[i].format)));
       inputs.push_back(tensor);
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {

@@ -126,12 +126,11 @@ Status apply_layer_rules(const Node& node, const std::vector<LayerRule>& rules, 
   return {};
 }
 
-/// Whether all that a node gives is known, but for these dims only: folding has left it for that reason. What the graph
-/// gives has to be computed by a kernel.
+/// Whether all that a node gives is known, but for these dims only: folding has left it for that reason.
 bool is_shape_node(const Graph& graph, const std::vector<bool>& varying, NodeId id) {
   const std::vector<ValueId>& outputs = graph.node(id).outputs;
   return can_evaluate(graph, id) && std::all_of(outputs.begin(), outputs.end(), [&](ValueId output) {
-           return varying[output] && graph.value(output).constant != nullptr && !graph.is_output(output);
+           return varying[output] && graph.value(output).constant != nullptr;
          });
 }
 
@@ -382,11 +381,13 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
   TENON_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
   TENON_ASSIGN(const std::vector<bool> varying, graph.varying());
   for (const NodeId id : order) {
-    if (is_shape_node(graph, varying, id)) {
-      selection.shape_nodes.emplace_back(id, selection.order.size());
-    } else {
-      selection.order.push_back(id);
-    }
+    const std::vector<ValueId>& outputs = graph.node(id).outputs;
+    const bool known = is_shape_node(graph, varying, id);
+    if (known) selection.shape_nodes.emplace_back(id, selection.order.size());
+    // What the graph gives has to be computed by a kernel, too.
+    const bool given =
+        std::any_of(outputs.begin(), outputs.end(), [&](ValueId output) { return graph.is_output(output); });
+    if (!known || given) selection.order.push_back(id);
   }
   warn_of_idle_rules(graph, selection.order, options);
   std::map<Hash128, std::size_t> known;

@@ -65,8 +65,8 @@ Result<ShapeModel> ShapeModel::create(const Plan& plan, std::shared_ptr<const Op
   auto shape_node = plan.shape_nodes.begin();
   for (std::size_t n = 0; n <= plan.nodes.size(); ++n) {
     for (; shape_node != plan.shape_nodes.end() && shape_node->position == n; ++shape_node) {
-      TENON_RETURN_IF_ERROR(model.add_node(plan, shape_node->name, shape_node->op_id, shape_node->attrs, {},
-                                           shape_node->inputs, shape_node->outputs, Step{}));
+      TENON_RETURN_IF_ERROR(model.add_node(plan, shape_node->name + " (shape)", shape_node->op_id, shape_node->attrs,
+                                           {}, shape_node->inputs, shape_node->outputs, Step{}));
     }
     if (n == plan.nodes.size()) break;
     const PlanNode& node = plan.nodes[n];

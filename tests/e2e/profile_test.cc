@@ -213,6 +213,45 @@ TEST_F(Profile, ImpossibleProfilesAreNamedWhenTheEngineIsBuilt) {
   EXPECT_NE(text.find("product"), std::string::npos) << text;
 }
 
+// A shape that the network gives and uses itself, and a constant that is computed, given and used.
+TEST_F(Profile, KnownValuesMayBeOutputsToo) {
+  Network n = Network::create(library_).value();
+  const TensorId x = n.add_input("x", {2, 6}).value();
+  const TensorId shape = n.add_layer("tenon.shape/1", "shape", {x}).value();
+  const TensorId rows = n.add_layer("tenon.slice/1", "rows", {shape}, R"({"starts": [0], "ends": [1]})").value();
+  const TensorId dims =
+      n.add_layer("tenon.concat/1", "dims", {rows, integers(&n, "rest", {3, 2})}, R"({"axis": 0})").value();
+  const TensorId w = n.add_constant("w", {4}, {1, 2, 3, 4}).value();
+  const TensorId matrix = n.add_layer("tenon.reshape/1", "matrix", {w}, R"({"shape": [2, 2]})").value();
+  const TensorId cubes = n.add_layer("tenon.reshape/1", "cubes", {x, dims}).value();
+  ASSERT_TRUE(n.mark_output(n.add_layer("tenon.matmul/1", "y", {cubes, matrix}).value()).ok());
+  ASSERT_TRUE(n.mark_output(dims).ok());
+  ASSERT_TRUE(n.mark_output(matrix).ok());
+  ASSERT_TRUE(n.set_profile("x", {1, 6}, {2, 6}, {5, 6}).ok());
+  const Result<BuiltEngine> built = Builder(library_).build(n, config());
+  ASSERT_TRUE(built.ok()) << built.status().message();
+  const Result<Engine> loaded = Runtime(library_, test_device()).create(built->data(), built->size());
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  ExecutionContext context = ExecutionContext::create(*loaded).value();
+  for (const std::int64_t batch : {2, 5, 1}) {
+    std::vector<float> input(static_cast<std::size_t>(batch) * 6, 1), y(input.size()), m(4);
+    std::vector<std::int64_t> d(3);
+    ASSERT_TRUE(context.set_input_dims("x", {batch, 6}).ok());
+    ASSERT_TRUE(context.set_tensor("x", input.data()).ok());
+    ASSERT_TRUE(context.set_tensor("y", y.data()).ok());
+    ASSERT_TRUE(context.set_tensor("dims", d.data()).ok());
+    ASSERT_TRUE(context.set_tensor("matrix", m.data()).ok());
+    const Status status = context.execute();
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(d, (std::vector<std::int64_t>{batch, 3, 2}));
+    EXPECT_EQ(m, (std::vector<float>{1, 2, 3, 4}));
+    for (std::size_t i = 0; i < y.size(); i += 2) {
+      EXPECT_EQ(y[i], 4);
+      EXPECT_EQ(y[i + 1], 6);
+    }
+  }
+}
+
 // Dims of one input that need those of another: nothing is inferred before both are there.
 TEST_F(Profile, SeveralInputsChangeTogether) {
   Network n = Network::create(library_).value();
