@@ -162,11 +162,16 @@ TEST_F(RecurrentTest, KernelsAgree) {
 
 // Weights that are computed, all inputs of one dtype; GPUs get them in f16 too.
 TEST_F(RecurrentTest, ComputedWeights) {
-  for (const auto& [name, gates] : {std::pair{"rnn", 1}, {"gru", 3}, {"lstm", 4}}) {
-    for (int output = 0; output < 2; ++output) {
-      OpTester tester = layer(name);
-      tester.random_input({3, 2, 5}).random_input({1, gates * 4, 5}).random_input({1, gates * 4, 4});
-      tester.outputs(2, output).expect_kernels();
+  const struct {
+    const char* name;
+    int64_t gates;
+    int outputs;
+  } cells[] = {{"rnn", 1, 2}, {"gru", 3, 2}, {"lstm", 4, 3}};
+  for (const auto& cell : cells) {
+    for (int output = 0; output < cell.outputs; ++output) {
+      OpTester tester = layer(cell.name);
+      tester.random_input({3, 2, 5}).random_input({1, cell.gates * 4, 5}).random_input({1, cell.gates * 4, 4});
+      tester.outputs(cell.outputs, output).expect_kernels();
     }
   }
 }
