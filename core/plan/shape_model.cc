@@ -11,21 +11,27 @@
 namespace tenon {
 
 Status ShapeModel::add_node(const Plan& plan, const std::string& name, const std::string& op_id, const Attrs& attrs,
-                            const std::vector<Expression>& epilogues, const std::vector<std::uint32_t>& inputs,
-                            const std::vector<std::uint32_t>& outputs, Step step) {
+                            const std::vector<std::uint32_t>& inputs, const std::vector<std::uint32_t>& outputs,
+                            Step step) {
   std::vector<ValueId> input_values;
-  for (const std::uint32_t input : inputs) input_values.push_back(input == kNoTensor ? kNoId : values_[input]);
-  TENON_ASSIGN(const NodeId node, graph_.add_node(op_id, name, attrs, std::move(input_values),
-                                                  static_cast<std::uint32_t>(outputs.size())));
-  graph_.node(node).epilogues = epilogues;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const ValueId value = graph_.node(node).outputs[i];
-    values_[outputs[i]] = value;
-    if (!same_dims(graph_.value(value).dims, plan.tensors[outputs[i]].dims)) {
-      return {Code::kInvalid,
-              fmt::format("node '{}': output {} is {} in the engine, its op says {}; build the engine again", name, i,
-                          dims_text(plan.tensors[outputs[i]].dims), dims_text(graph_.value(value).dims))};
+  for (const std::uint32_t input : inputs) {
+    if (input != kNoTensor && values_[input] == kNoId) {
+      return {Code::kInvalid, fmt::format("it reads tensor '{}' before anything writes it", plan.tensors[input].name)};
     }
+    input_values.push_back(input == kNoTensor ? kNoId : values_[input]);
+  }
+  // Names are for messages; a value that is known and given has a shape node and a layer of one name.
+  TENON_ASSIGN(const NodeId node, graph_.add_node(op_id, graph_.find_node(name) == kNoId ? name : "", attrs,
+                                                  std::move(input_values), static_cast<std::uint32_t>(outputs.size())));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const ValueId id = std::as_const(graph_).node(node).outputs[i];
+    values_[outputs[i]] = id;
+    const Value& value = std::as_const(graph_).value(id);
+    const PlanTensor& tensor = plan.tensors[outputs[i]];
+    if (tensor.dtype == value.dtype && same_dims(tensor.dims, value.dims)) continue;
+    return {Code::kInvalid, fmt::format("output {} is {}{} in the engine, but {} makes it {}{}; build the engine again",
+                                        i, dtype_name(tensor.dtype), dims_text(tensor.dims), op_id,
+                                        dtype_name(value.dtype), dims_text(value.dims))};
   }
   step.node = node;
   order_.push_back(step);
@@ -65,13 +71,21 @@ Result<ShapeModel> ShapeModel::create(const Plan& plan, std::shared_ptr<const Op
   auto shape_node = plan.shape_nodes.begin();
   for (std::size_t n = 0; n <= plan.nodes.size(); ++n) {
     for (; shape_node != plan.shape_nodes.end() && shape_node->position == n; ++shape_node) {
-      TENON_RETURN_IF_ERROR(model.add_node(plan, shape_node->name + " (shape)", shape_node->op_id, shape_node->attrs,
-                                           {}, shape_node->inputs, shape_node->outputs, Step{}));
+      TENON_RETURN_IF_ERROR(model
+                                .add_node(plan, shape_node->name, shape_node->op_id, shape_node->attrs,
+                                          shape_node->inputs, shape_node->outputs, Step{})
+                                .with_context("shape node '" + shape_node->name + "'"));
     }
     if (n == plan.nodes.size()) break;
     const PlanNode& node = plan.nodes[n];
-    TENON_RETURN_IF_ERROR(model.add_node(plan, node.name, node.op_id, node.attrs, node.epilogues, node.inputs,
-                                         node.outputs, {kNoId, n, node.data_dependent}));
+    TENON_RETURN_IF_ERROR(model
+                              .add_node(plan, node.name, node.op_id, node.attrs, node.inputs, node.outputs,
+                                        {kNoId, n, node.data_dependent})
+                              .with_context("layer '" + node.name + "'"));
+  }
+  // Last, since the graph looks names up one by one once somebody could have changed them.
+  for (const Step& step : model.order_) {
+    if (step.plan_node != kShapeNode) model.graph_.node(step.node).epilogues = plan.nodes[step.plan_node].epilogues;
   }
   return model;
 }

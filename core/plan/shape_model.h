@@ -17,7 +17,8 @@ namespace tenon {
 
 class ShapeModel {
  public:
-  /// kNotFound if an op of the plan is not among `ops`.
+  /// kNotFound if an op of the plan is not among `ops`; kInvalid names the layer that is not what its op makes of its
+  /// inputs: the plan's reader knows no ops, and kernels rely on dims and attributes that fit each other.
   static Result<ShapeModel> create(const Plan& plan, std::shared_ptr<const OpSource> ops);
 
   /// `dims`: of each input of the plan. kInvalid names the input whose dims lie outside its profile, or the node that
@@ -43,8 +44,7 @@ class ShapeModel {
 
   explicit ShapeModel(Graph graph) : graph_(std::move(graph)) {}
   Status add_node(const Plan& plan, const std::string& name, const std::string& op_id, const Attrs& attrs,
-                  const std::vector<Expression>& epilogues, const std::vector<std::uint32_t>& inputs,
-                  const std::vector<std::uint32_t>& outputs, Step step);
+                  const std::vector<std::uint32_t>& inputs, const std::vector<std::uint32_t>& outputs, Step step);
   /// Infers the nodes before number `end` of the plan.
   Status infer(const std::vector<TnDims>& dims, const std::vector<TnDims>& sizes, std::size_t end, Graph* graph) const;
   /// Writes what was inferred into a plan.

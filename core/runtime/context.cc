@@ -151,7 +151,7 @@ Status ExecutionContext::Impl::learn_sizes(std::size_t layer, Stream& stream, st
     TENON_RETURN_IF_ERROR(wait(stream));
     TENON_ASSIGN(contents[i], HostTensor::create(tensor.dtype, tensor.dims, bytes.data(), bytes.size()));
   }
-  TENON_ASSIGN(const std::vector<TnDims> found, engine->shapes->next_sizes(input_dims, *sizes, layer, contents));
+  TENON_ASSIGN(const std::vector<TnDims> found, engine->base->shapes->next_sizes(input_dims, *sizes, layer, contents));
   sizes->insert(sizes->end(), found.begin(), found.end());
   return {};
 }

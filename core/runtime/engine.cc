@@ -9,7 +9,6 @@
 #include "core/base/text.h"
 #include "core/plan/plan_site.h"
 #include "core/runtime/engine_impl.h"
-#include "core/runtime/node_check.h"
 
 namespace tenon {
 namespace {
@@ -63,6 +62,10 @@ class PlanLoader {
 
   Status run() {
     TENON_RETURN_IF_ERROR(check_needs());
+    if (out_.base == nullptr) {
+      TENON_ASSIGN(ShapeModel shapes, ShapeModel::create(out_.plan, options_.registry));
+      if (out_.plan.has_varying_dims()) out_.shapes = std::move(shapes);
+    }
     TENON_ASSIGN(stream_, device_.create_stream());
     TENON_RETURN_IF_ERROR(place_constants());
     for (std::size_t n = 0; n < out_.plan.nodes.size(); ++n) {
@@ -115,7 +118,6 @@ class PlanLoader {
     const auto prepare = [&](Instance* instance) { return initialize(node, instance); };
     if (out_.base != nullptr) return configure_node(out_.plan, node, *options_.registry, device_, prepare);
     TENON_ASSIGN(const Candidate candidate, candidate_of(node, *options_.registry, device_));
-    TENON_RETURN_IF_ERROR(check_node(out_.plan, node, options_.registry));
     std::shared_ptr<const Site> site = Site::create(describe_site(out_.plan, node), device_);
     TENON_RETURN_IF_ERROR(check_offered(*site, candidate));
     TENON_ASSIGN(std::unique_ptr<Instance> instance,
@@ -242,12 +244,12 @@ Result<std::shared_ptr<const Executable>> Engine::Impl::executable_for(const std
   std::shared_ptr<const Executable> bounded = base;
   const std::lock_guard<std::mutex> lock(mutex);
   if (!same_dims_each(dims, own)) {
-    TENON_ASSIGN(bounded, find_or_load(dims, base, [&] { return shapes->specialize(base->plan, dims); }));
+    TENON_ASSIGN(bounded, find_or_load(dims, base, [&] { return base->shapes->specialize(base->plan, dims); }));
   }
   if (sizes.empty()) return bounded;
   std::vector<TnDims> key = dims;
   key.insert(key.end(), sizes.begin(), sizes.end());
-  return find_or_load(key, bounded, [&] { return shapes->specialize(bounded->plan, dims, sizes); });
+  return find_or_load(key, bounded, [&] { return base->shapes->specialize(bounded->plan, dims, sizes); });
 }
 
 Result<std::shared_ptr<const Executable>> Engine::Impl::find_or_load(
@@ -295,15 +297,9 @@ Result<std::shared_ptr<Engine>> Engine::load_named(const std::string& name, cons
   engine->impl_->options = std::move(options);
   Result<Plan> plan = read_plan(bytes, size, std::move(keep_alive));
   if (!plan.ok()) return fail(plan.status());
-  const bool varies = plan->has_varying_dims();
   auto loaded = load_plan(engine->impl_->options, std::move(*plan), nullptr);
   if (!loaded.ok()) return fail(loaded.status());
   engine->impl_->base = std::move(*loaded);
-  if (varies) {
-    auto shapes = ShapeModel::create(engine->impl_->base->plan, engine->impl_->options.registry);
-    if (!shapes.ok()) return fail(shapes.status());
-    engine->impl_->shapes = std::move(*shapes);
-  }
   return engine;
 }
 

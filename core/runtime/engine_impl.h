@@ -37,6 +37,7 @@ using PackKey = std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint6
 struct Executable {
   std::shared_ptr<const Executable> base;  ///< of other dims: owns what this one shares; null: this is the engine's own
   Plan plan;
+  std::optional<ShapeModel> shapes;   ///< of the engine's own, if its dims vary
   std::vector<DeviceBuffer> buffers;  ///< persistent memory, and constants where they had to be copied
   std::vector<void*> constants;       ///< in device memory, one per constant of the plan
   std::map<PackKey, void*> packed;    ///< persistent memory that other instances may share
@@ -54,7 +55,6 @@ struct Executable {
 struct Engine::Impl {
   EngineOptions options;
   std::shared_ptr<const Executable> base;
-  std::optional<ShapeModel> shapes;  ///< only if dims of the plan vary
 
   /// The plan for other dims of the inputs and, where data decide the dims of what some layers give, for those of the
   /// first of these layers. The last few are kept. Errors are those of ShapeModel::specialize and of kernels.

@@ -182,16 +182,20 @@ TEST_F(EngineTest, NodesThatDoNotFitTheirOpOrKernelAreNamed) {
   refused(
       [&](Plan* plan) {
         PlanNode& node = plan->nodes[0];
-        for (const std::uint32_t id : {node.inputs[0], node.outputs[0]}) {
-          plan->tensors[id].storage = Storage::kArena;
-          plan->tensors[id].format = columns;
-        }
-        node.combo.inputs[0].format = node.combo.outputs[0].format = columns;
+        PlanTensor& y = plan->tensors[node.outputs[0]];
+        y.storage = Storage::kArena;
+        y.format = node.combo.outputs[0].format = columns;
         plan->arena_bytes = 64;
-        plan->inputs.clear();
         plan->outputs.clear();
       },
-      {"layer 'only'", "test.affine.strided", "combo f32:ba,f32:row>f32:ba, it takes f32:row,f32:row>f32:row"});
+      {"layer 'only'", "test.affine.strided", "combo f32:row,f32:row>f32:ba, it takes f32:row,f32:row>f32:row"});
+  refused(
+      [](Plan* plan) {
+        plan->tensors[plan->nodes[0].inputs[0]].storage = Storage::kArena;
+        plan->arena_bytes = 64;
+        plan->inputs.clear();
+      },
+      {"layer 'only'", "it reads tensor 'x' before anything writes it"});
 }
 
 TEST_F(EngineTest, EqualPackKeysShareMemory) {
