@@ -1,7 +1,7 @@
 // The first 4 KiB of an engine file: text that people can read, with the places and checksums of the sections.
 //
 //   TENON ENGINE
-//   format_version: 1
+//   format_version: 2
 //   tenon_version: 0.1.0
 //   ...
 //   (spaces)

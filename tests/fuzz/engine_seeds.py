@@ -3,9 +3,11 @@
 
     python3 tests/fuzz/engine_seeds.py TENON OUT_FOLDER MODEL...
 
-TENON is the program. Models that it cannot build are left out.
+TENON is the program. Models that it cannot build are left out. A MODEL can bring options of `tenon build`, in one
+argument: 'model.onnx --shape x=1x3,4x3,8x3'.
 """
 import os
+import shlex
 import struct
 import subprocess
 import sys
@@ -18,8 +20,9 @@ def main():
     count = 0
     with tempfile.TemporaryDirectory() as folder:
         engine = os.path.join(folder, "model.engine")
-        for model in models:
-            built = subprocess.run([tenon, "build", model, "-o", engine, "--device", "cpu"], capture_output=True, check=False)
+        for model, *options in map(shlex.split, models):
+            built = subprocess.run([tenon, "build", model, *options, "-o", engine, "--device", "cpu"], capture_output=True,
+                                   check=False)
             if built.returncode != 0:
                 continue
             with open(engine, "rb") as file:
