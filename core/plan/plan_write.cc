@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <type_traits>
@@ -35,7 +36,7 @@ class BlobStore {
   std::uint64_t size() const { return size_; }
   /// Into zeroed memory of size() bytes.
   void copy_to(std::uint8_t* section) const {
-    for (const auto& [offset, bytes] : pieces_) std::memcpy(section + offset, bytes.data(), bytes.size());
+    for (const auto& [offset, bytes] : pieces_) std::copy(bytes.begin(), bytes.end(), section + offset);
   }
 
  private:

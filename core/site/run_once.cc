@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 #include "core/base/failure.h"
@@ -103,7 +102,7 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> make_inputs(const Site& s
     tensors[i] = tensor_view(storage[i].data(), desc.dtypes[i], desc.dims[i], row_format(), TN_MEMORY_HOST);
     if (desc.constants[i] != nullptr) {
       // A copy: the generator fills every input that it is given, and the constant belongs to the network.
-      std::memcpy(storage[i].data(), desc.constants[i]->data(), bytes);
+      std::copy_n(static_cast<const char*>(desc.constants[i]->data()), bytes, storage[i].data());
       continue;
     }
     for (std::int64_t e = 0; e < count; ++e) {

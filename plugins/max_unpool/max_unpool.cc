@@ -133,8 +133,8 @@ void unpool_reference(const Reference& call) {
 
 // Positions of a pooling of a tensor whose windows do not overlap: any of the output's, here in order.
 void unpool_generate(const Generate& ask) {
-  std::memset(ask.inputs[0].data, 0,
-              static_cast<size_t>(Dims(ask.inputs[0].dims).elements() * dtype_size(ask.inputs[0].dtype)));
+  std::fill_n(static_cast<char*>(ask.inputs[0].data),
+              Dims(ask.inputs[0].dims).elements() * dtype_size(ask.inputs[0].dtype), char{0});
   auto* indices = static_cast<int64_t*>(ask.inputs[1].data);
   for (int64_t n = 0; n < Dims(ask.inputs[1].dims).elements(); ++n) indices[n] = n;
 }
