@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/builder/lowering.h"
 #include "core/builder/rerank.h"
 #include "core/builder/selection.h"
@@ -51,10 +53,16 @@ Result<std::map<std::string, int>> rewrite(Graph* graph, const BuildOptions& opt
   graph->remove_dead();
   if (options.disabled_rules.count("tenon.core.epilogue/1") == 0) {
     // Where no kernel applies the epilogue, the pointwise op's own kernels do better than the host.
-    const int absorbed = absorb_epilogues(
-        graph, [&](const Graph& of, NodeId producer, std::uint32_t output, const Expression& epilogue) {
-          return fuses_epilogue(of, producer, output, epilogue, options);
-        });
+    TENON_ASSIGN(const Extremes extremes, extremes_of(*graph));
+    const auto same_dims_always = [&](ValueId a, ValueId b) {
+      return same_dims(extremes.min.value(a).dims, extremes.min.value(b).dims) &&
+             same_dims(extremes.max.value(a).dims, extremes.max.value(b).dims);
+    };
+    const int absorbed = absorb_epilogues(graph, [&](const Graph& of, const Absorption& absorption) {
+      return std::all_of(absorption.operands.begin(), absorption.operands.end(),
+                         [&](ValueId operand) { return same_dims_always(operand, absorption.result); }) &&
+             fuses_epilogue(of, absorption, options);
+    });
     if (absorbed > 0) rules["tenon.core.epilogue/1"] = absorbed;
   }
   if (folded > 0) rules["tenon.core.fold_constants/1"] = folded;

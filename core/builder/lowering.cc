@@ -162,6 +162,7 @@ class Lowering {
     // Identical layers share one record but not their weights: each node is a site of its own from here on.
     add_plan_node(node.name, node.members, inputs, outputs, selected,
                   Site::create(describe_site(graph_, id, selected.tune->site->desc().flags), *options_.device));
+    plan_.nodes.back().num_extra = node.num_extra;
     plan_.nodes.back().data_dependent = !node.outputs.empty() && graph_.value(node.outputs[0]).bound;
     return {};
   }

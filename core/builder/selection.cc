@@ -364,11 +364,17 @@ void Reformats::record_all() {
   }
 }
 
-bool fuses_epilogue(const Graph& graph, NodeId node, std::uint32_t output, const Expression& epilogue,
-                    const BuildOptions& options) {
-  SiteDesc desc = describe_site(graph, node, site_flags(options));
+bool fuses_epilogue(const Graph& graph, const Absorption& absorption, const BuildOptions& options) {
+  SiteDesc desc = describe_site(graph, absorption.producer, site_flags(options));
   desc.epilogues.resize(desc.num_outputs);
-  desc.epilogues[output] = epilogue;
+  desc.epilogues[absorption.output] = absorption.epilogue;
+  for (const ValueId id : absorption.operands) {
+    const Value& operand = graph.value(id);
+    desc.dims.insert(desc.dims.begin() + desc.num_read(), operand.dims);
+    desc.dtypes.insert(desc.dtypes.begin() + desc.num_read(), operand.dtype);
+    desc.constants.push_back(operand.constant);
+    ++desc.num_extra;
+  }
   return epilogue_is_fused(*Site::create(std::move(desc), *options.device), *options.registry,
                            enumerate_options_of(options));
 }

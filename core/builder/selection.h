@@ -13,6 +13,7 @@
 
 #include "core/builder/builder.h"
 #include "core/graph/graph.h"
+#include "core/graph/passes.h"
 #include "core/tuner/tuner.h"
 
 namespace tenon {
@@ -54,9 +55,8 @@ struct Selection {
   std::vector<std::pair<NodeId, std::size_t>> shape_nodes;
 };
 
-/// Whether a kernel takes a node with this epilogue at an output and applies the epilogue itself.
-bool fuses_epilogue(const Graph& graph, NodeId node, std::uint32_t output, const Expression& epilogue,
-                    const BuildOptions& options);
+/// Whether a kernel takes the producer with its new epilogue and applies that itself.
+bool fuses_epilogue(const Graph& graph, const Absorption& absorption, const BuildOptions& options);
 
 /// Enumerates, times and chooses for a whole graph.
 Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, const TimingCache& cache,

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "core/base/failure.h"
 #include "core/graph/convert.h"
@@ -68,26 +70,30 @@ std::optional<double> scalar(const HostTensor& tensor) {
   }
 }
 
-/// The input that is neither absent nor constant, if there is exactly one.
-std::optional<std::uint32_t> only_variable_input(const Graph& graph, const Node& node) {
-  std::optional<std::uint32_t> found;
+/// Inputs that are tensors to an expression: neither absent nor a constant of one element.
+std::vector<std::uint32_t> tensor_inputs(const Graph& graph, const Node& node) {
+  std::vector<std::uint32_t> found;
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] == kNoId || graph.value(node.inputs[i]).is_constant()) continue;
-    if (found) return std::nullopt;
-    found = i;
+    if (node.inputs[i] == kNoId) continue;
+    const Value& value = graph.value(node.inputs[i]);
+    if (!value.is_constant() || !scalar(*value.constant)) found.push_back(i);
   }
   return found;
 }
 
-/// The node as a function of its only variable input, which becomes operand 0.
-std::optional<Expression> one_operand_expression(const Graph& graph, NodeId id, std::uint32_t variable) {
+/// The node as a function of its tensors: `first` becomes operand 0, the others `next`, next + 1...
+std::optional<Expression> epilogue_expression(const Graph& graph, NodeId id, const std::vector<std::uint32_t>& tensors,
+                                              std::uint32_t first, std::uint32_t next) {
   const Result<Expression> described = describe_expression(graph, id);
   if (!described.ok()) return std::nullopt;
+  std::map<std::uint32_t, std::uint32_t> operands;
+  for (const std::uint32_t input : tensors) operands[input] = input == first ? 0 : next++;
   std::vector<TnExprInstr> instrs = described->instrs();
   for (TnExprInstr& instr : instrs) {
     if (instr.primitive != TN_EX_INPUT) continue;
-    if (instr.operand == variable) {
-      instr.operand = 0;
+    const auto operand = operands.find(instr.operand);
+    if (operand != operands.end()) {
+      instr.operand = operand->second;
       continue;
     }
     const ValueId input = graph.node(id).inputs[instr.operand];
@@ -102,38 +108,57 @@ std::optional<Expression> one_operand_expression(const Graph& graph, NodeId id, 
 
 bool same_type(const Value& a, const Value& b) { return a.dtype == b.dtype && same_dims(a.dims, b.dims); }
 
-bool absorbable(const Graph& graph, const Node& node, std::uint32_t variable) {
+/// Whether the node may move to the producer of its input `first`.
+bool absorbable(const Graph& graph, const Node& node, const std::vector<std::uint32_t>& tensors, std::uint32_t first) {
   const std::uint32_t flags = node.op.op->flags;
   if (node.outputs.size() != 1 || (flags & (TN_OP_RANDOM | TN_OP_STATEFUL)) != 0) return false;
-  const ValueId input = node.inputs[variable];
+  const Value& to = graph.value(node.outputs[0]);
+  for (const std::uint32_t input : tensors) {
+    const Value& operand = graph.value(node.inputs[input]);
+    if (!same_type(operand, to) || (tensors.size() > 1 && operand.bound)) return false;
+  }
+  const ValueId input = node.inputs[first];
   const Value& from = graph.value(input);
-  if (from.producer == kNoId || from.constant != nullptr || !same_type(from, graph.value(node.outputs[0])))
-    return false;
+  if (from.producer == kNoId || from.constant != nullptr) return false;
   if (from.dtype != TN_F32 && from.dtype != TN_F16 && from.dtype != TN_BF16) return false;
-  return !is_pointwise(*graph.node(from.producer).op.op) && !graph.is_output(input) && graph.users(input).size() == 1;
+  const Node& producer = graph.node(from.producer);
+  if (tensors.size() > 1 && (producer.outputs.size() > 1 || producer.num_extra + tensors.size() > 1 + kMostExtra)) {
+    return false;
+  }
+  return !is_pointwise(*producer.op.op) && !graph.is_output(input) && graph.users(input).size() == 1;
 }
 
-/// The epilogue of the producer with the node moved into it.
-Expression with_node(const Graph& graph, const Node& node, std::uint32_t variable, const Expression& expression) {
-  const Value& from = graph.value(node.inputs[variable]);
-  const std::vector<Expression>& before = graph.node(from.producer).epilogues;
-  Expression whole = from.producer_output < before.size() ? before[from.producer_output].then(expression) : expression;
-  return node.epilogues.empty() ? whole : whole.then(node.epilogues[0]);
+/// What the producer of input `first` becomes with the node moved into it.
+std::optional<Absorption> absorption_of(const Graph& graph, NodeId id, const std::vector<std::uint32_t>& tensors,
+                                        std::uint32_t first) {
+  const Node& node = graph.node(id);
+  if (!absorbable(graph, node, tensors, first)) return std::nullopt;
+  const Value& from = graph.value(node.inputs[first]);
+  const Node& producer = graph.node(from.producer);
+  const auto expression = epilogue_expression(graph, id, tensors, first, 1 + producer.num_extra);
+  if (!expression) return std::nullopt;
+  Absorption result{from.producer, from.producer_output, node.outputs[0], *expression, {}};
+  if (result.output < producer.epilogues.size()) {
+    result.epilogue = producer.epilogues[result.output].then(*expression);
+  }
+  for (const std::uint32_t input : tensors) {
+    if (input != first) result.operands.push_back(node.inputs[input]);
+  }
+  return result;
 }
 
-void absorb(Graph* graph, NodeId id, std::uint32_t variable, const Expression& whole) {
+void absorb(Graph* graph, NodeId id, const Absorption& absorption) {
   Node& node = graph->node(id);
-  Value& from = graph->value(node.inputs[variable]);
-  Value& to = graph->value(node.outputs[0]);
-  const NodeId producer_id = from.producer;
-  Node& producer = graph->node(producer_id);
-  const std::uint32_t output = from.producer_output;
+  Node& producer = graph->node(absorption.producer);
+  Value& to = graph->value(absorption.result);
+  graph->value(producer.outputs[absorption.output]).alive = false;
   producer.epilogues.resize(producer.outputs.size());
-  producer.epilogues[output] = whole;
-  producer.outputs[output] = node.outputs[0];
-  to.producer = producer_id;
-  to.producer_output = output;
-  from.alive = false;
+  producer.epilogues[absorption.output] = absorption.epilogue;
+  producer.outputs[absorption.output] = absorption.result;
+  producer.inputs.insert(producer.inputs.end(), absorption.operands.begin(), absorption.operands.end());
+  producer.num_extra += static_cast<std::uint32_t>(absorption.operands.size());
+  to.producer = absorption.producer;
+  to.producer_output = absorption.output;
   node.alive = false;
   producer.members.insert(producer.members.end(), node.members.begin(), node.members.end());
   const std::string wanted = producer.name + "+" + node.name;
@@ -171,19 +196,29 @@ Result<Expression> describe_expression(const Graph& graph, NodeId id) {
 int absorb_epilogues(Graph* graph, const EpilogueFilter& eligible) {
   const Result<std::vector<NodeId>> order = graph->topological_order();
   if (!order.ok()) return 0;
+  std::vector<std::size_t> place(graph->nodes().size(), 0);
+  for (std::size_t i = 0; i < order->size(); ++i) place[(*order)[i]] = i;
+  const auto written = [&](const Node& node, std::uint32_t input) {
+    const NodeId producer = graph->value(node.inputs[input]).producer;
+    return producer == kNoId ? 0 : place[producer] + 1;
+  };
   int absorbed = 0;
   // Producers come first, so in a chain each node finds those before it absorbed already.
   for (const NodeId id : *order) {
-    const Node& node = graph->node(id);
-    const std::optional<std::uint32_t> variable = only_variable_input(*graph, node);
-    if (!variable || !absorbable(*graph, node, *variable)) continue;
-    const std::optional<Expression> expression = one_operand_expression(*graph, id, *variable);
-    if (!expression) continue;
-    const Expression whole = with_node(*graph, node, *variable, *expression);
-    const Value& from = graph->value(node.inputs[*variable]);
-    if (eligible && !eligible(*graph, from.producer, from.producer_output, whole)) continue;
-    absorb(graph, id, *variable, whole);
-    ++absorbed;
+    const Node& node = std::as_const(*graph).node(id);
+    const std::vector<std::uint32_t> tensors = tensor_inputs(*graph, node);
+    // The latest producer is the best: the operands wait for less.
+    std::vector<std::uint32_t> tried = tensors;
+    std::stable_sort(tried.begin(), tried.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return written(node, a) > written(node, b); });
+    for (const std::uint32_t first : tried) {
+      const std::optional<Absorption> absorption = absorption_of(*graph, id, tensors, first);
+      if (!absorption || (eligible && !eligible(*graph, *absorption))) continue;
+      place[absorption->producer] = place[id];
+      absorb(graph, id, *absorption);
+      ++absorbed;
+      break;
+    }
   }
   return absorbed;
 }

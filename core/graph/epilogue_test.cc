@@ -36,28 +36,62 @@ TEST_F(Epilogue, ChainsCompose) {
 
 TEST_F(Epilogue, StaysApartWhereItMust) {
   const ValueId bias = *graph_.add_constant("bias", test::f32_tensor({1, 1, 4, 4}, std::vector<float>(16, 1)));
-  // A full constant operand, a second user, a pointwise producer, a graph output, two variable inputs.
+  // A second user, a pointwise producer, a graph output.
   test::node(&graph_, "test.add/1", "full", {conv_, bias});
   test::node(&graph_, "test.relu/1", "second", {conv_});
   const ValueId conv2 = test::node(&graph_, "test.conv2d/1", "conv2", {x_, w_});
   test::node(&graph_, "test.relu/1", "of_output", {conv2});
   ASSERT_TRUE(graph_.add_output(conv2).ok());
-  const ValueId conv3 = test::node(&graph_, "test.conv2d/1", "conv3", {x_, w_});
-  const ValueId both = test::node(&graph_, "test.add/1", "both", {conv3, x_});
-  test::node(&graph_, "test.leaky/1", "of_pointwise", {both});
+  const ValueId relu = test::node(&graph_, "test.relu/1", "of_input", {x_});
+  test::node(&graph_, "test.leaky/1", "of_pointwise", {relu});
   const std::string before = graph_.dump();
   EXPECT_EQ(absorb_epilogues(&graph_, {}), 0);
   EXPECT_EQ(graph_.dump(), before);
+}
+
+TEST_F(Epilogue, ATensorBecomesAnOperand) {
+  const ValueId conv2 = test::node(&graph_, "test.conv2d/1", "conv2", {x_, w_});
+  const ValueId sum = test::node(&graph_, "test.add/1", "sum", {conv_, conv2});
+  const ValueId again = test::node(&graph_, "test.add/1", "again", {x_, sum});
+  const ValueId relu = test::node(&graph_, "test.relu/1", "relu", {again});
+  ASSERT_TRUE(graph_.add_output(relu).ok());
+  EXPECT_EQ(absorb_epilogues(&graph_, {}), 3);
+  // The later of the two convolutions takes the sum and waits for the other.
+  const Node& node = graph_.node(1);
+  EXPECT_EQ(node.name, "conv2+sum+again+relu");
+  EXPECT_EQ(node.epilogues[0].text(), "max(add(x2,add(x1,x0)),0)");
+  EXPECT_EQ(node.inputs, (std::vector<ValueId>{x_, w_, kNoId, conv_, x_}));
+  EXPECT_EQ(node.num_extra, 2u);
+  EXPECT_EQ(node.op_inputs(), (std::vector<ValueId>{x_, w_, kNoId}));
+  EXPECT_EQ(graph_.remove_dead(), 0);
+  EXPECT_TRUE(graph_.verify().ok()) << graph_.verify().message();
+  EXPECT_EQ(*graph_.topological_order(), (std::vector<NodeId>{0, 1}));
+}
+
+TEST_F(Epilogue, AConstantOfTheOutputsDimsBecomesAnOperand) {
+  const ValueId bias = *graph_.add_constant("bias", test::f32_tensor({1, 1, 4, 4}, std::vector<float>(16, 1)));
+  test::node(&graph_, "test.add/1", "full", {bias, conv_});
+  EXPECT_EQ(absorb_epilogues(&graph_, {}), 1);
+  EXPECT_EQ(graph_.node(0).epilogues[0].text(), "add(x1,x0)");
+  EXPECT_EQ(graph_.node(0).inputs, (std::vector<ValueId>{x_, w_, kNoId, bias}));
+}
+
+TEST_F(Epilogue, OperandsOfOtherDimsAndTwiceTheSameStayApart) {
+  const ValueId row = *graph_.add_input("row", TN_F32, make_dims({1}));
+  test::node(&graph_, "test.add/1", "broadcast", {conv_, row});
+  const ValueId conv2 = test::node(&graph_, "test.conv2d/1", "conv2", {x_, w_});
+  test::node(&graph_, "test.add/1", "twice", {conv2, conv2});
+  EXPECT_EQ(absorb_epilogues(&graph_, {}), 0);
 }
 
 TEST_F(Epilogue, TheFilterSeesTheWholeEpilogueAndDecides) {
   const ValueId relu = test::node(&graph_, "test.relu/1", "relu", {conv_});
   test::node(&graph_, "test.leaky/1", "leaky", {relu});
   std::vector<std::string> asked;
-  const auto only_relu = [&](const Graph&, NodeId producer, std::uint32_t output, const Expression& epilogue) {
-    EXPECT_EQ(producer, 0u);
-    EXPECT_EQ(output, 0u);
-    asked.push_back(epilogue.text());
+  const auto only_relu = [&](const Graph&, const Absorption& absorption) {
+    EXPECT_EQ(absorption.producer, 0u);
+    EXPECT_EQ(absorption.output, 0u);
+    asked.push_back(absorption.epilogue.text());
     return asked.size() == 1;
   };
   EXPECT_EQ(absorb_epilogues(&graph_, only_relu), 1);

@@ -69,11 +69,17 @@ struct Profile {
   TnDims max{};
 };
 
+/// Operands that the epilogues of one node may have beside its results.
+inline constexpr std::uint32_t kMostExtra = 4;
+
 struct Node {
   std::string name;
   OpRef op;
   Attrs attrs;
-  std::vector<ValueId> inputs;  ///< kNoId: an optional input that is absent; at least as many as the op has ports
+  /// Those of the op, at least as many as it has ports (kNoId: an optional input that is absent), then operands 1, 2...
+  /// of the epilogues.
+  std::vector<ValueId> inputs;
+  std::uint32_t num_extra = 0;  ///< how many operands of epilogues stand at the end of inputs
   std::vector<ValueId> outputs;
   std::vector<Expression> epilogues;  ///< one per output, or empty: expressions applied to the results
   std::vector<std::string>
@@ -82,6 +88,7 @@ struct Node {
   bool auto_named = false;  ///< the graph made up the name; fusion may replace it
 
   std::string op_id() const { return op.op->id; }
+  std::vector<ValueId> op_inputs() const { return {inputs.begin(), inputs.end() - num_extra}; }
 };
 
 class Graph {
@@ -207,6 +214,8 @@ class Graph {
   void learn_contents(NodeId node);
   bool depends_on(ValueId value, ValueId ancestor) const;
   Status verify_values() const;
+  /// Operands of epilogues are tensors of the dtype and dims of the node's only output.
+  Status verify_extra(const Node& node) const;
   Status verify_nodes() const;
 
   std::shared_ptr<const OpSource> ops_;

@@ -123,7 +123,7 @@ Status Graph::infer(NodeId id, bool update) {
   const std::string owner = fmt::format("node \"{}\" ({})", node.name, node.op.op->id);
   std::vector<TnTensor> tensors(node.outputs.size());
   bool bound = false;
-  TENON_RETURN_IF_ERROR(infer_outputs(owner, node.op, node.attrs, node.inputs, &tensors, &bound));
+  TENON_RETURN_IF_ERROR(infer_outputs(owner, node.op, node.attrs, node.op_inputs(), &tensors, &bound));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     Value& value = values_[node.outputs[i]];
     if (update) {
@@ -136,6 +136,20 @@ Status Graph::infer(NodeId id, bool update) {
     }
   }
   if (update) learn_contents(id);
+  return {};
+}
+
+Status Graph::verify_extra(const Node& node) const {
+  if (node.num_extra == 0) return {};
+  if (node.outputs.size() != 1) return {Code::kInternal, "only a node with one output has operands of epilogues"};
+  const Value& output = values_[node.outputs[0]];
+  for (std::size_t i = node.inputs.size() - node.num_extra; i < node.inputs.size(); ++i) {
+    TENON_RETURN_IF_ERROR(check_value_id(node.inputs[i], "operand of the epilogue"));
+    const Value& operand = values_[node.inputs[i]];
+    if (operand.dtype == output.dtype && same_dims(operand.dims, output.dims)) continue;
+    return {Code::kInternal,
+            fmt::format("the epilogue's operand {} is not as the output {}", value_text(operand), value_text(output))};
+  }
   return {};
 }
 
@@ -185,18 +199,23 @@ Status Graph::verify_nodes() const {
         return {Code::kInternal, fmt::format("{}: output {} has another producer", owner, value_text(values_[output]))};
       }
     }
-    std::vector<ValueId> inputs = node.inputs;
-    TENON_RETURN_IF_ERROR(check_ports(owner, *node.op.op, &inputs, static_cast<std::uint32_t>(node.outputs.size())));
-    if (inputs.size() != node.inputs.size()) {
-      return {Code::kInternal, fmt::format("{} has {} inputs; absent ones count, so {} are expected", owner,
-                                           node.inputs.size(), inputs.size())};
+    if (node.num_extra > std::min<std::size_t>(node.inputs.size(), kMostExtra)) {
+      return {Code::kInternal, fmt::format("{} has {} operands of epilogues among {} inputs", owner, node.num_extra,
+                                           node.inputs.size())};
     }
+    std::vector<ValueId> inputs = node.op_inputs();
+    TENON_RETURN_IF_ERROR(check_ports(owner, *node.op.op, &inputs, static_cast<std::uint32_t>(node.outputs.size())));
+    if (inputs.size() + node.num_extra != node.inputs.size()) {
+      return {Code::kInternal, fmt::format("{} has {} inputs; absent ones count, so {} are expected", owner,
+                                           node.inputs.size() - node.num_extra, inputs.size())};
+    }
+    TENON_RETURN_IF_ERROR(verify_extra(node).with_context(owner));
     if (!node.epilogues.empty() && node.epilogues.size() != node.outputs.size()) {
       return {Code::kInternal,
               fmt::format("{} has {} epilogues for {} outputs", owner, node.epilogues.size(), node.outputs.size())};
     }
     for (const Expression& epilogue : node.epilogues) {
-      TENON_RETURN_IF_ERROR(epilogue.verify(1).with_context(owner + ": epilogue"));
+      TENON_RETURN_IF_ERROR(epilogue.verify(1 + node.num_extra).with_context(owner + ": epilogue"));
     }
   }
   return {};

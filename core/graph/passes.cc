@@ -14,7 +14,10 @@ namespace {
 
 using Buffer = std::shared_ptr<unsigned char[]>;
 
-bool is_dims_only(const TnOp& op, std::size_t input) { return (input_flags(op, input) & TN_PORT_DIMS_ONLY) != 0; }
+bool is_dims_only(const Node& node, std::size_t input) {
+  if (input >= node.inputs.size() - node.num_extra) return false;
+  return (input_flags(*node.op.op, input) & TN_PORT_DIMS_ONLY) != 0;
+}
 
 /// What is known of a node's inputs; null where that is nothing.
 std::vector<std::shared_ptr<const HostTensor>> known_inputs(const Graph& graph, const Node& node) {
@@ -77,7 +80,7 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> evaluate_reference(
   std::vector<Operand> operands(inputs.size());
   std::vector<TnTensor> input_tensors(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i] == nullptr && node.inputs[i] != kNoId && is_dims_only(op, i)) {
+    if (inputs[i] == nullptr && node.inputs[i] != kNoId && is_dims_only(node, i)) {
       const Value& value = graph.value(node.inputs[i]);
       input_tensors[i] = tensor_view(nullptr, value.dtype, value.dims, row_format(), TN_MEMORY_HOST);
       continue;
@@ -111,7 +114,7 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> evaluate_reference(
     std::copy_n(value.dims.d, value.dims.rank, boxes[i].size);
   }
   const TnReference call = {TN_HEADER(TnReference),
-                            static_cast<std::uint32_t>(input_tensors.size()),
+                            static_cast<std::uint32_t>(input_tensors.size() - node.num_extra),
                             static_cast<std::uint32_t>(output_tensors.size()),
                             0,
                             &node.attrs,
@@ -130,10 +133,13 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> evaluate_reference(
         return Status(Code::kDeclined,
                       fmt::format("{}: epilogues are not evaluated on {}", owner, dtype_name(value.dtype)));
       }
-      TENON_RETURN_IF_ERROR(node.epilogues[i].verify(1).with_context(owner + ": epilogue"));
+      TENON_RETURN_IF_ERROR(node.epilogues[i].verify(1 + node.num_extra).with_context(owner + ": epilogue"));
       float* data = static_cast<float*>(results[i].tensor.data);
-      const float* const operand = data;
-      evaluate_f32(node.epilogues[i], {&operand, 1}, data, count);
+      std::vector<const float*> values{data};
+      for (std::size_t n = input_tensors.size() - node.num_extra; n < input_tensors.size(); ++n) {
+        values.push_back(static_cast<const float*>(input_tensors[n].data));
+      }
+      evaluate_f32(node.epilogues[i], values, data, count);
     }
     TENON_ASSIGN(std::shared_ptr<const HostTensor> output, finish_output(results[i], value.dtype, count));
     outputs.push_back(std::move(output));
@@ -147,7 +153,7 @@ bool can_evaluate(const Graph& graph, NodeId id) {
   if ((flags & TN_OP_PURE) == 0 || (flags & (TN_OP_RANDOM | TN_OP_STATEFUL)) != 0) return false;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId input = node.inputs[i];
-    if (input != kNoId && graph.value(input).constant == nullptr && !is_dims_only(*node.op.op, i)) return false;
+    if (input != kNoId && graph.value(input).constant == nullptr && !is_dims_only(node, i)) return false;
   }
   return true;
 }

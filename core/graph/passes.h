@@ -78,13 +78,21 @@ Result<std::map<std::string, int>> apply_always_rules(Graph* graph, const std::v
 /// its op does not say (tenon.op.expression/1).
 Result<Expression> describe_expression(const Graph& graph, NodeId node);
 
-/// Moves pointwise ops with one input (tenon.op.expression/1) into the epilogue of the node that produces it, where
-/// that value has one user, is no graph output, and the producer is not pointwise itself. Further inputs may be
-/// constants of one element, which become part of the expression. Dtype (f32, f16, bf16) and dims must stay the same.
-/// The result keeps the name of the moved op's output. Names join with '+'. Returns how many were moved.
-/// `eligible` says whether a producer may have this whole epilogue at an output; empty: each may.
-using EpilogueFilter =
-    std::function<bool(const Graph& graph, NodeId producer, std::uint32_t output, const Expression& epilogue)>;
+/// A pointwise node about to become the epilogue of the node before it.
+struct Absorption {
+  NodeId producer = kNoId;
+  std::uint32_t output = 0;       ///< of the producer
+  ValueId result = kNoId;         ///< what the pointwise node writes; the producer will
+  Expression epilogue;            ///< the whole epilogue that the output then has
+  std::vector<ValueId> operands;  ///< what the producer then reads beside its inputs
+};
+using EpilogueFilter = std::function<bool(const Graph& graph, const Absorption& absorption)>;
+
+/// Moves pointwise ops (tenon.op.expression/1) into the epilogue of a node that produces an input of theirs, where that
+/// value has one user, is no graph output, and the producer is not pointwise itself. Further inputs may be constants of
+/// one element, which become part of the expression, and tensors of the output's dtype and dims, which become operands
+/// of the epilogue. Dtype (f32, f16, bf16) and dims must stay the same. The result keeps the name of the moved op's
+/// output. Names join with '+'. Returns how many were moved. `eligible` decides; empty: all.
 int absorb_epilogues(Graph* graph, const EpilogueFilter& eligible);
 
 }  // namespace tenon

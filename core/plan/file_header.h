@@ -1,7 +1,7 @@
 // The first 4 KiB of an engine file: text that people can read, with the places and checksums of the sections.
 //
 //   TENON ENGINE
-//   format_version: 2
+//   format_version: 3
 //   tenon_version: 0.1.0
 //   ...
 //   (spaces)
@@ -21,7 +21,7 @@
 namespace tenon {
 
 /// Raised whenever an older reader would misread the plan.
-inline constexpr std::uint32_t kFormatVersion = 2;
+inline constexpr std::uint32_t kFormatVersion = 3;
 inline constexpr std::size_t kHeaderBytes = 4096;
 /// Sections begin on pages, so that a mapped file needs no copy.
 inline constexpr std::uint64_t kSectionAlignment = 4096;

@@ -56,7 +56,8 @@ struct PlanNode {
   Attrs attrs;
   std::vector<Expression> epilogues;  ///< one per output, or empty
   std::uint32_t site_flags = 0;
-  std::vector<std::uint32_t> inputs;  ///< tensors; kNoTensor: absent
+  std::vector<std::uint32_t> inputs;  ///< tensors (kNoTensor: absent), then operands 1, 2... of the epilogues
+  std::uint32_t num_extra = 0;        ///< how many operands of epilogues stand at the end of inputs
   std::vector<std::uint32_t> outputs;
 
   std::string kernel;

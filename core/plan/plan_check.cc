@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
+
+#include "core/graph/graph.h"
 
 namespace tenon {
 namespace {
@@ -226,11 +229,22 @@ class Checker {
         return in_node(wrong("alias of output {} and input {}, kind {}", alias.output, alias.input, alias.kind));
       }
     }
+    if (node.num_extra > std::min<std::size_t>(node.inputs.size(), kMostExtra) ||
+        (node.num_extra > 0 && node.outputs.size() != 1)) {
+      return in_node(wrong("{} operands of epilogues among {} inputs", node.num_extra, node.inputs.size()));
+    }
+    for (std::size_t i = node.inputs.size() - node.num_extra; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoTensor) return in_node(wrong("operand {} of the epilogue is missing", i));
+      const PlanTensor& operand = plan_.tensors[node.inputs[i]];
+      const PlanTensor& output = plan_.tensors[node.outputs[0]];
+      if (operand.dtype == output.dtype && same_dims(operand.dims, output.dims)) continue;
+      return in_node(wrong("operand '{}' of the epilogue is not as the output '{}'", operand.name, output.name));
+    }
     if (!node.epilogues.empty() && node.epilogues.size() != node.outputs.size()) {
       return in_node(wrong("{} epilogues for {} outputs", node.epilogues.size(), node.outputs.size()));
     }
     for (const Expression& epilogue : node.epilogues) {
-      if (!epilogue.empty()) TENON_RETURN_IF_ERROR(in_node(epilogue.verify(1)));
+      if (!epilogue.empty()) TENON_RETURN_IF_ERROR(in_node(epilogue.verify(1 + node.num_extra)));
     }
     if (!std::isfinite(node.ms)) return in_node(wrong("its time is {} ms", node.ms));
     if (node.stream < 0) return in_node(wrong("stream {}", node.stream));

@@ -152,13 +152,13 @@ TEST_F(PlanFile, HeaderIsTextThatPeopleCanRead) {
   plan.device_signature = "cpu:" + std::string(10'000, 'x') + "\n\xC3\xA9";
   const std::vector<std::uint8_t> bytes = write_plan(plan).value();
   const std::string text(bytes.begin(), bytes.begin() + 4096);
-  EXPECT_EQ(text.rfind("TENON ENGINE\nformat_version: 2\ntenon_version: 0.1.0\nos: ", 0), 0u) << text.substr(0, 100);
+  EXPECT_EQ(text.rfind("TENON ENGINE\nformat_version: 3\ntenon_version: 0.1.0\nos: ", 0), 0u) << text.substr(0, 100);
   for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
   EXPECT_EQ(text.back(), '\n');
 
   const Result<EngineHeader> header = read_header(bytes.data(), bytes.size());
   ASSERT_TRUE(header.ok()) << header.status().message();
-  EXPECT_EQ(header->format_version, 2u);
+  EXPECT_EQ(header->format_version, 3u);
   EXPECT_EQ(header->tenon_version, "0.1.0");
   EXPECT_EQ(header->file_bytes, bytes.size());
   EXPECT_EQ(header->device_signature.size(), 512u);

@@ -340,6 +340,7 @@ class PlanReader {
     if (status_.ok()) node.state.assign(state.begin(), state.end());
     node.stream = stored.stream();
     node.data_dependent = stored.data_dependent();
+    node.num_extra = stored.num_extra();
     node.persistent_bytes = stored.persistent_bytes();
     node.has_persistent = stored.persistent() != nullptr;
     if (node.has_persistent) {

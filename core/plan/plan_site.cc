@@ -8,7 +8,8 @@ SiteDesc describe_site(const Plan& plan, const PlanNode& node) {
   SiteDesc desc;
   desc.op_id = node.op_id;
   desc.attrs = node.attrs;
-  desc.num_inputs = static_cast<std::uint32_t>(node.inputs.size());
+  desc.num_inputs = static_cast<std::uint32_t>(node.inputs.size() - node.num_extra);
+  desc.num_extra = node.num_extra;
   desc.num_outputs = static_cast<std::uint32_t>(node.outputs.size());
   desc.epilogues = node.epilogues;
   desc.flags = node.site_flags;

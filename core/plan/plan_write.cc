@@ -310,7 +310,7 @@ class PlanWriter {
     return fb::CreateNode(builder_, name, layer_type, members, op_id, attrs_at, epilogues_at, node.site_flags, inputs,
                           outputs, kernel, node.kernel_revision, plugin, combo, tactic, node.fused_epilogue, &key,
                           node.ms, &state, node.stream, node.persistent_bytes,
-                          node.has_persistent ? &persistent : nullptr, node.data_dependent);
+                          node.has_persistent ? &persistent : nullptr, node.data_dependent, node.num_extra);
   }
 
   const Plan& plan_;

@@ -79,13 +79,24 @@ Result<ShapeModel> ShapeModel::create(const Plan& plan, std::shared_ptr<const Op
     if (n == plan.nodes.size()) break;
     const PlanNode& node = plan.nodes[n];
     TENON_RETURN_IF_ERROR(model
-                              .add_node(plan, node.name, node.op_id, node.attrs, node.inputs, node.outputs,
+                              .add_node(plan, node.name, node.op_id, node.attrs,
+                                        {node.inputs.begin(), node.inputs.end() - node.num_extra}, node.outputs,
                                         {kNoId, n, node.data_dependent})
                               .with_context("layer '" + node.name + "'"));
   }
   // Last, since the graph looks names up one by one once somebody could have changed them.
   for (const Step& step : model.order_) {
-    if (step.plan_node != kShapeNode) model.graph_.node(step.node).epilogues = plan.nodes[step.plan_node].epilogues;
+    if (step.plan_node == kShapeNode) continue;
+    const PlanNode& from = plan.nodes[step.plan_node];
+    Node& node = model.graph_.node(step.node);
+    node.epilogues = from.epilogues;
+    node.num_extra = from.num_extra;
+    for (std::size_t i = from.inputs.size() - from.num_extra; i < from.inputs.size(); ++i) {
+      node.inputs.push_back(model.values_[from.inputs[i]]);
+      if (node.inputs.back() != kNoId) continue;
+      return Status(Code::kInvalid, fmt::format("layer '{}': it reads tensor '{}' before anything writes it", from.name,
+                                                plan.tensors[from.inputs[i]].name));
+    }
   }
   return model;
 }

@@ -28,7 +28,7 @@ Result<Footprint> footprint_of(const SiteDesc& desc) {
   for (std::size_t i = 0; i < desc.dims.size(); ++i) {
     if (desc.dtypes[i] == TN_DTYPE_NONE) continue;
     TENON_ASSIGN(const std::uint64_t bytes, tensor_bytes(desc.dtypes[i], desc.dims[i], row_format()));
-    (i >= desc.num_inputs ? total.outputs : desc.constants[i] != nullptr ? total.constants : total.inputs) += bytes;
+    (i >= desc.num_read() ? total.outputs : desc.constants[i] != nullptr ? total.constants : total.inputs) += bytes;
   }
   return total;
 }
@@ -125,7 +125,7 @@ struct Bench::Impl {
   }
 
   Status add_output(std::size_t i) {
-    TnTensor tensor = port_tensor(instance->candidate().combo.outputs[i], desc().num_inputs + i, nullptr);
+    TnTensor tensor = port_tensor(instance->candidate().combo.outputs[i], desc().num_read() + i, nullptr);
     TENON_ASSIGN(const std::uint64_t bytes, tensor_bytes(tensor.dtype, tensor.dims, tensor.format));
     TENON_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(setting->device_, bytes));
     tensor.data = buffer.data();
@@ -180,7 +180,7 @@ Result<std::unique_ptr<Bench>> Bench::create(const Candidate& candidate, std::sh
 
   const SiteDesc& desc = impl.desc();
   std::vector<void*> constants;
-  for (std::size_t i = 0; i < desc.num_inputs; ++i) {
+  for (std::size_t i = 0; i < desc.num_read(); ++i) {
     TENON_RETURN_IF_ERROR(impl.add_input(i));
     constants.push_back(desc.constants[i] != nullptr ? impl.inputs[i].data : nullptr);
   }

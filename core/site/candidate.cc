@@ -94,8 +94,16 @@ std::string fit_combo(const SiteDesc& desc, Combo* combo) {
   }
   for (std::size_t i = 0; i < desc.num_outputs; ++i) {
     const std::string reason =
-        fit_port(desc, desc.num_inputs + i, fmt::format("output {}", i).c_str(), false, &combo->outputs[i]);
+        fit_port(desc, desc.num_read() + i, fmt::format("output {}", i).c_str(), false, &combo->outputs[i]);
     if (!reason.empty()) return reason;
+  }
+  for (std::size_t i = 0; i < desc.num_extra; ++i) {
+    TnPort port = combo->outputs[0];
+    port.flags = 0;
+    if (desc.constants[desc.num_inputs + i] != nullptr && port.format.kind != TN_FORMAT_ROW) {
+      return "an operand of the epilogue is constant, and constants are row-major";
+    }
+    combo->inputs.push_back(port);
   }
   for (const TnAlias& alias : combo->aliases) {
     if (alias.output >= desc.num_outputs || alias.input >= desc.num_inputs) return "an alias names no such tensor";
@@ -104,12 +112,13 @@ std::string fit_combo(const SiteDesc& desc, Combo* combo) {
   return "";
 }
 
-/// Whether the host could apply the epilogue itself: it evaluates in f32.
-bool host_can_finish(const SiteDesc& desc) {
+/// Whether the host could apply the epilogue itself: it evaluates in f32, on a GPU without further operands.
+bool host_can_finish(const Site& site) {
+  const SiteDesc& desc = site.desc();
   for (std::size_t i = 0; i < desc.epilogues.size(); ++i) {
-    if (!desc.epilogues[i].empty() && desc.dtypes[desc.num_inputs + i] != TN_F32) return false;
+    if (!desc.epilogues[i].empty() && desc.dtypes[desc.num_read() + i] != TN_F32) return false;
   }
-  return true;
+  return desc.num_extra == 0 || site.device().info().on_host();
 }
 
 bool source_disabled(std::string_view kernel_name, const std::vector<std::string>& disabled) {
@@ -136,8 +145,9 @@ class Interview {
       return declined("it is not deterministic; --allow-nondeterministic lets it take part");
     }
     *fused = takes_epilogue();
-    if (site_.has_epilogue() && !*fused && !host_can_finish(site_.desc())) {
-      return declined("it does not apply the epilogue, and the host does so only in f32");
+    if (site_.has_epilogue() && !*fused && !host_can_finish(site_)) {
+      return declined(
+          "it does not apply the epilogue, and the host does so only in f32 and, on a GPU, without further operands");
     }
     if (kernel.supports != nullptr) {
       clear_failure();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <tenon/plugin/ext/parallel.h>
@@ -36,19 +37,26 @@ std::int64_t TN_CALL write_bytes(TnWriter* self, const void* bytes, std::uint64_
 
 constexpr std::int64_t kEpilogueChunk = 16 * 1024;  // 64 KiB: stays in L2
 
-/// Applies an epilogue in place, in chunks over the pool.
-void apply_on_host(const Expression& epilogue, float* data, std::int64_t count, const TnExec& exec) {
+/// Applies an epilogue in place, in chunks over the pool. `operands`: 1, 2... of the epilogue, `count` elements each.
+void apply_on_host(const Expression& epilogue, const TnTensor* operands, std::size_t num_operands, float* data,
+                   std::int64_t count, const TnExec& exec) {
   struct Job {
     const Expression* epilogue;
+    const TnTensor* operands;
+    std::size_t num_operands;
     float* data;
     std::int64_t count;
-  } job{&epilogue, data, count};
+  } job{&epilogue, operands, num_operands, data, count};
   const auto body = [](void* argument, std::int64_t chunk) {
     const auto& self = *static_cast<const Job*>(argument);
     const std::int64_t begin = chunk * kEpilogueChunk;
     float* part = self.data + begin;
-    const float* const operand = part;
-    evaluate_f32(*self.epilogue, {&operand, 1}, part, std::min(kEpilogueChunk, self.count - begin));
+    std::array<const float*, 1 + kMostExtra> parts{part};
+    for (std::size_t i = 0; i < self.num_operands; ++i) {
+      parts[i + 1] = static_cast<const float*>(self.operands[i].data) + begin;
+    }
+    evaluate_f32(*self.epilogue, {parts.data(), 1 + self.num_operands}, part,
+                 std::min(kEpilogueChunk, self.count - begin));
   };
   const std::int64_t chunks = (count + kEpilogueChunk - 1) / kEpilogueChunk;
   const auto* parallel = static_cast<const TnParallel*>(exec.parallel);
@@ -163,17 +171,19 @@ Status Instance::enqueue(const TnExec& exec, const TnTensor* inputs, const TnTen
   if (candidate_.fused_epilogue) return {};
   const std::vector<Expression>& epilogues = site_->desc().epilogues;
   for (std::size_t i = 0; i < epilogues.size(); ++i) {
-    if (!epilogues[i].empty()) TENON_RETURN_IF_ERROR(apply_epilogue(epilogues[i], outputs[i], exec));
+    if (!epilogues[i].empty()) TENON_RETURN_IF_ERROR(apply_epilogue(epilogues[i], inputs, outputs[i], exec));
   }
   return {};
 }
 
 /// In place on a packed f32 tensor.
-Status Instance::apply_epilogue(const Expression& epilogue, const TnTensor& tensor, const TnExec& exec) const {
+Status Instance::apply_epilogue(const Expression& epilogue, const TnTensor* inputs, const TnTensor& tensor,
+                                const TnExec& exec) const {
   const std::int64_t count = physical_elements(tensor.dims, tensor.format);
   auto* data = static_cast<float*>(tensor.data);
   if (device_->info().on_host()) {
-    apply_on_host(epilogue, data, count, exec);
+    const SiteDesc& desc = site_->desc();
+    apply_on_host(epilogue, inputs + desc.num_inputs, desc.num_extra, data, count, exec);
     if (tensor.format.padding == TN_PAD_ZERO) zero_padding(tensor);
     return {};
   }

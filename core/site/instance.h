@@ -45,7 +45,8 @@ class Instance {
 
  private:
   Instance(std::shared_ptr<const Site> site, const Candidate& candidate);
-  Status apply_epilogue(const Expression& epilogue, const TnTensor& tensor, const TnExec& exec) const;
+  Status apply_epilogue(const Expression& epilogue, const TnTensor* inputs, const TnTensor& tensor,
+                        const TnExec& exec) const;
   std::string where(const char* call) const;
   Status read_sizes();
 

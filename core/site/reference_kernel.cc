@@ -51,7 +51,7 @@ TnTensor placed(const TnTensor& tensor, char** at) {
 const ReferenceKernel& self(const TnKernel* kernel) { return *reinterpret_cast<const ReferenceKernel*>(kernel); }
 
 TnStatus TN_CALL supports(const TnHost* host, const TnKernel*, const TnSite* site) {
-  for (std::uint32_t i = 0; i < site->num_inputs + site->num_outputs; ++i) {
+  for (std::uint32_t i = 0; i < site->num_inputs + site->num_extra + site->num_outputs; ++i) {
     if (site->dtypes[i] != TN_DTYPE_NONE && dtype_bits(site->dtypes[i]) == 0) {
       return TN_FAIL(host, TN_DECLINED, "the plain reference computes numbers and bool only");
     }
@@ -62,8 +62,9 @@ TnStatus TN_CALL supports(const TnHost* host, const TnKernel*, const TnSite* sit
 TnStatus TN_CALL more_combos(const TnHost*, const TnKernel*, const TnSite* site, TnComboSink* sink) {
   std::vector<TnPort> ports(site->num_inputs + site->num_outputs, TnPort{});
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    if (site->dtypes[i] == TN_DTYPE_NONE) continue;
-    ports[i].dtype = site->dtypes[i];
+    const std::int32_t dtype = site->dtypes[i < site->num_inputs ? i : i + site->num_extra];
+    if (dtype == TN_DTYPE_NONE) continue;
+    ports[i].dtype = dtype;
     ports[i].format = row_format();
   }
   const TnCombo combo{ports.data(), site->num_inputs, site->num_outputs, nullptr, 0, 0};

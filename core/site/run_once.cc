@@ -86,15 +86,31 @@ std::int64_t box_elements(const TnBox& box, int rank) {
   return count;
 }
 
+/// The elements of a row-major tensor that lie in the box, packed.
+std::vector<float> box_of(const TnTensor& tensor, const TnBox& box) {
+  const int rank = tensor.dims.rank;
+  std::vector<float> elements(static_cast<std::size_t>(box_elements(box, rank)));
+  for (std::size_t e = 0; e < elements.size(); ++e) {
+    auto rest = static_cast<std::int64_t>(e);
+    std::int64_t at = 0;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      at += (box.start[axis] + rest % box.size[axis]) * tensor.strides[axis];
+      rest /= box.size[axis];
+    }
+    elements[e] = static_cast<float>(load_element(tensor.data, tensor.dtype, at));
+  }
+  return elements;
+}
+
 }  // namespace
 
 Result<std::vector<std::shared_ptr<const HostTensor>>> make_inputs(const Site& site, const OpRef& op,
                                                                    std::uint64_t seed) {
   const SiteDesc& desc = site.desc();
-  std::vector<std::vector<char>> storage(desc.num_inputs);
-  std::vector<TnTensor> tensors(desc.num_inputs, TnTensor{});
+  std::vector<std::vector<char>> storage(desc.num_read());
+  std::vector<TnTensor> tensors(desc.num_read(), TnTensor{});
   Normal random(seed);
-  for (std::uint32_t i = 0; i < desc.num_inputs; ++i) {
+  for (std::uint32_t i = 0; i < desc.num_read(); ++i) {
     if (desc.dtypes[i] == TN_DTYPE_NONE) continue;
     TENON_ASSIGN(const std::uint64_t bytes, tensor_bytes(desc.dtypes[i], desc.dims[i], row_format()));
     TENON_ASSIGN(const std::int64_t count, element_count(desc.dims[i]));
@@ -117,8 +133,8 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> make_inputs(const Site& s
         take_failure(op.op->generate(op.host, op.op, &desc.attrs, seed, tensors.data(), desc.num_inputs),
                      fmt::format("op {}: generate", desc.op_id)));
   }
-  std::vector<std::shared_ptr<const HostTensor>> inputs(desc.num_inputs);
-  for (std::uint32_t i = 0; i < desc.num_inputs; ++i) {
+  std::vector<std::shared_ptr<const HostTensor>> inputs(desc.num_read());
+  for (std::uint32_t i = 0; i < desc.num_read(); ++i) {
     if (desc.dtypes[i] == TN_DTYPE_NONE) continue;
     inputs[i] = desc.constants[i];
     if (inputs[i] == nullptr) {
@@ -147,8 +163,8 @@ Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const Op
   Normal random(0x7e404);
   std::vector<ReferenceSample> samples;
   for (std::uint32_t output = 0; output < desc.num_outputs; ++output) {
-    const TnDims& dims = desc.dims[desc.num_inputs + output];
-    const std::int32_t dtype = reference_dtype(desc.dtypes[desc.num_inputs + output]);
+    const TnDims& dims = desc.dims[desc.num_read() + output];
+    const std::int32_t dtype = reference_dtype(desc.dtypes[desc.num_read() + output]);
     TENON_ASSIGN(const std::int64_t count, element_count(dims));
     if (count == 0) continue;
     for (const TnBox& box : sample_boxes(dims, count, budget, &random)) {
@@ -162,7 +178,7 @@ Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const Op
       std::vector<TnTensor> outputs;
       for (std::uint32_t i = 0; i < desc.num_outputs; ++i) {
         outputs.push_back(tensor_view(i == output ? bytes.data() : nullptr,
-                                      reference_dtype(desc.dtypes[desc.num_inputs + i]), desc.dims[desc.num_inputs + i],
+                                      reference_dtype(desc.dtypes[desc.num_read() + i]), desc.dims[desc.num_read() + i],
                                       row_format(), TN_MEMORY_HOST));
       }
       boxes[output] = box;
@@ -176,11 +192,16 @@ Result<std::vector<ReferenceSample>> sample_reference(const Site& site, const Op
       }
       if (output < desc.epilogues.size() && !desc.epilogues[output].empty()) {
         std::vector<float> values(sample.expected.begin(), sample.expected.end());
-        const float* const operand = values.data();
-        evaluate_f32(desc.epilogues[output], {&operand, 1}, values.data(), elements);
+        std::vector<std::vector<float>> extra;
+        std::vector<const float*> operands{values.data()};
+        for (std::uint32_t i = 0; i < desc.num_extra; ++i) {
+          extra.push_back(box_of(input_views[desc.num_inputs + i], box));
+          operands.push_back(extra.back().data());
+        }
+        evaluate_f32(desc.epilogues[output], operands, values.data(), elements);
         sample.expected.assign(values.begin(), values.end());
       }
-      round_to(desc.dtypes[desc.num_inputs + output], &sample.expected);
+      round_to(desc.dtypes[desc.num_read() + output], &sample.expected);
       samples.push_back(std::move(sample));
     }
   }

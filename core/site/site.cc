@@ -9,7 +9,7 @@ namespace {
 
 std::string tensor_text(const SiteDesc& desc, std::size_t i) {
   if (desc.dtypes[i] == TN_DTYPE_NONE) return "none";
-  const bool constant = i < desc.num_inputs && desc.constants[i] != nullptr;
+  const bool constant = i < desc.num_read() && desc.constants[i] != nullptr;
   std::string text = dtype_name(desc.dtypes[i]) + dims_text(desc.dims[i]);
   if (!desc.extremes.empty() && !same_dims(desc.extremes[0].dims[i], desc.extremes[1].dims[i])) {
     text += fmt::format("from{}to{}", dims_text(desc.extremes[0].dims[i]), dims_text(desc.extremes[1].dims[i]));
@@ -20,7 +20,8 @@ std::string tensor_text(const SiteDesc& desc, std::size_t i) {
 std::string describe(const SiteDesc& desc, const DeviceInfo& device) {
   std::string text = fmt::format("op={} attrs={{{}}} in=", desc.op_id, desc.attrs.text());
   for (std::size_t i = 0; i < desc.dims.size(); ++i) {
-    if (i == desc.num_inputs) text += " out=";
+    if (i == desc.num_inputs && desc.num_extra > 0) text += " extra=";
+    if (i == desc.num_read()) text += " out=";
     text += tensor_text(desc, i) + ";";
   }
   for (std::size_t i = 0; i < desc.epilogues.size(); ++i) {
@@ -36,7 +37,8 @@ SiteDesc describe_site(const Graph& graph, NodeId id, std::uint32_t flags) {
   SiteDesc desc;
   desc.op_id = node.op_id();
   desc.attrs = node.attrs;
-  desc.num_inputs = static_cast<std::uint32_t>(node.inputs.size());
+  desc.num_inputs = static_cast<std::uint32_t>(node.inputs.size() - node.num_extra);
+  desc.num_extra = node.num_extra;
   desc.num_outputs = static_cast<std::uint32_t>(node.outputs.size());
   desc.epilogues = node.epilogues;
   desc.flags = flags;
@@ -88,7 +90,7 @@ std::shared_ptr<const Site> Site::create(SiteDesc desc, Device& device) {
     const int bytes = dtype_bits(own.dtypes[i]) / 8;
     site->alignments_.push_back(static_cast<std::uint32_t>(bytes > 0 ? bytes : 1));
   }
-  for (std::uint32_t i = 0; i < own.num_inputs; ++i) {
+  for (std::uint32_t i = 0; i < own.num_read(); ++i) {
     TnTensor tensor = own.constants[i] != nullptr ? own.constants[i]->view() : TnTensor{};
     if (own.constants[i] == nullptr) {
       tensor.dtype = own.dtypes[i];
@@ -110,6 +112,7 @@ std::shared_ptr<const Site> Site::create(SiteDesc desc, Device& device) {
   abi.struct_size = TN_HEADER(TnSite);
   abi.flags = own.flags;
   abi.num_inputs = own.num_inputs;
+  abi.num_extra = own.num_extra;
   abi.num_outputs = own.num_outputs;
   abi.op_id = own.op_id.c_str();
   abi.attrs = &own.attrs;

@@ -22,16 +22,19 @@ namespace tenon {
 struct SiteDesc {
   std::string op_id;
   Attrs attrs;
-  std::vector<TnDims> dims;          ///< inputs, then outputs; where they vary at run time, the optimum
-  std::vector<std::int32_t> dtypes;  ///< inputs, then outputs; TN_DTYPE_NONE: absent optional input
-  std::uint32_t num_inputs = 0;
+  std::vector<TnDims> dims;  ///< inputs, operands of epilogues, outputs; where they vary at run time, the optimum
+  std::vector<std::int32_t> dtypes;  ///< as dims; TN_DTYPE_NONE: absent optional input
+  std::uint32_t num_inputs = 0;      ///< of the op
+  std::uint32_t num_extra = 0;       ///< operands 1, 2... of the epilogues, of dtype and dims of the only output
   std::uint32_t num_outputs = 0;
-  std::vector<std::shared_ptr<const HostTensor>> constants;  ///< per input; null if not constant
+  std::vector<std::shared_ptr<const HostTensor>> constants;  ///< per input and operand; null if not constant
   std::vector<Expression> epilogues;                         ///< per output, or empty
   std::uint32_t flags = 0;                                   ///< TN_SITE_*
   /// The same node with the least and with the largest dims that it may have at run time; empty: they do not vary.
   /// A kernel is always configured for one set of dims: an engine configures it anew for others.
   std::vector<SiteDesc> extremes;
+
+  std::uint32_t num_read() const { return num_inputs + num_extra; }
 };
 
 /// The description of a node of a graph.

@@ -98,6 +98,7 @@ class Conv2dKernel final : public IPlugin {
     if (!cpu::conv2d_supports(geometry_, config_)) throw Declined("this algorithm cannot compute this convolution");
     epilogue_ = cpu_epilogue(site);
     has_bias_ = site.has_input(kConvBias);
+    if (epilogue_.residual >= 0) residual_ = site.num_inputs() + epilogue_.residual;
     sizes_.workspace = cpu::conv2d_workspace_bytes(geometry_, config_, site.threads());
     sizes_.persistent = cpu::conv2d_packed_bytes(geometry_, config_);
     if (sizes_.persistent != 0) {
@@ -124,6 +125,7 @@ class Conv2dKernel final : public IPlugin {
     buffers.input = static_cast<const float*>(inputs[kConvX].data);
     buffers.packed_weights = packed_;
     buffers.bias = bias_;
+    if (residual_ >= 0) buffers.residual = static_cast<const float*>(inputs[residual_].data);
     buffers.output = static_cast<float*>(outputs[0].data);
     buffers.workspace = exec.workspace<void>();
     cpu::conv2d(geometry_, config_, buffers, epilogue_.activation, to_parallel(exec));
@@ -134,6 +136,7 @@ class Conv2dKernel final : public IPlugin {
   cpu::Conv2dGeometry geometry_;
   cpu::Conv2dConfig config_;
   CpuEpilogue epilogue_;
+  int residual_ = -1;  // number of the input that is added; -1: none
   bool has_bias_ = false;
   Sizes sizes_;
   void* packed_ = nullptr;
@@ -156,9 +159,7 @@ Definitions conv2d_kernels() {
         .tactics([method](const Site& site, const Combo& combo, Tactics& tactics) {
           list_tactics(*method, site, combo, tactics);
         })
-        .epilogue([](const Site& site) {
-          if (cpu_epilogue(site).residual >= 0) throw Declined("it adds no operand");
-        });
+        .epilogue([](const Site& site) { cpu_epilogue(site); });
     all.add(definition);
   }
   return all;

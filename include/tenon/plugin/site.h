@@ -77,7 +77,8 @@ typedef struct TnAlias {
 /* Dtype, format and memory of every tensor that a kernel accepts together: inputs, then outputs. If the node has more
  * inputs than ports (a variadic op, absent trailing inputs), the last input port stands for the rest. A format fits
  * tensors of its own rank; constant inputs are always row-major. Operand k of an epilogue, k >= 1, is extra tensor
- * k - 1. frozen */
+ * k - 1: a tensor of the only output's dtype and dims in that output's format, given to set_shapes and enqueue behind
+ * the inputs. frozen */
 typedef struct TnCombo {
   const TnPort* ports;
   uint32_t num_inputs;
