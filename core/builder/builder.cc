@@ -73,14 +73,15 @@ Result<std::map<std::string, int>> rewrite(Graph* graph, const BuildOptions& opt
 
 void log_totals(const BuildOutput& output, Logger& logger) {
   const Plan& plan = output.plan;
+  const auto launches = std::count_if(plan.nodes.begin(), plan.nodes.end(),
+                                      [&](const PlanNode& node) { return !does_nothing(plan, node); });
   logger.info(fmt::format("Total Host Persistent Memory: {} bytes", plan.context_host_bytes));
   logger.info(fmt::format("Total Device Persistent Memory: {} bytes", plan.context_device_bytes));
   logger.info(fmt::format("Total Scratch Memory: {} bytes", plan.workspace_bytes));
   logger.info(
       fmt::format("Total Activation Memory: {} bytes (lower bound {})", plan.arena_bytes, plan.arena_lower_bound));
   logger.info(fmt::format("Built {} layers in {:.0f} ms: {} sites from the cache, {} not, {} tactics measured",
-                          plan.nodes.size(), output.build_ms, output.counts.hits, output.counts.misses,
-                          output.counts.measured));
+                          launches, output.build_ms, output.counts.hits, output.counts.misses, output.counts.measured));
 }
 
 }  // namespace

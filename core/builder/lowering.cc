@@ -61,6 +61,7 @@ class Lowering {
       plan_.tensors[tensor].index = static_cast<std::uint32_t>(i);
       plan_.outputs.push_back({graph_.value(value).name, tensor, graph_.value(value).dims, graph_.value(value).dims});
     }
+    TENON_RETURN_IF_ERROR(find_shares());
     TENON_RETURN_IF_ERROR(place_tensors(&plan_));
     TENON_RETURN_IF_ERROR(prepare_instances());
     collect_plugins();
@@ -194,6 +195,20 @@ class Lowering {
     plan_.nodes.push_back(std::move(node));
     output_->layers.push_back({name, members, selected.tune, selected.result, selected.chosen});
     sites_.push_back(std::move(site));
+  }
+
+  /// Of views: what need not be copied. Sizes that data decide change while the memory stays where it is.
+  Status find_shares() {
+    const bool data_decide =
+        std::any_of(plan_.nodes.begin(), plan_.nodes.end(), [](const PlanNode& node) { return node.data_dependent; });
+    if (data_decide) return {};
+    for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
+      const LayerTrace& layer = output_->layers[n];
+      const Candidate& candidate = layer.site->enumeration.candidates[layer.chosen];
+      if (!is_view_kernel(candidate.kernel)) continue;
+      TENON_ASSIGN(plan_.nodes[n].shares, shares_of(layer.site->op, sites_[n]->desc(), candidate.combo));
+    }
+    return {};
   }
 
   /// Configures each chosen candidate once more to learn its sizes and state, and packs what may travel packed.

@@ -58,9 +58,12 @@ const char* status_text(const CandidateTime& time, bool chosen) {
 
 json report_json(const BuildOutput& output) {
   const Plan& plan = output.plan;
-  json layers = json::array(), values = json::array(), rules = json::array(), reranked = json::array();
-  for (std::size_t n = 0; n < plan.nodes.size(); ++n)
-    layers.push_back(layer_json(plan, plan.nodes[n], output.layers[n]));
+  json layers = json::array(), views = json::array(), values = json::array(), rules = json::array(),
+       reranked = json::array();
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    const PlanNode& node = plan.nodes[n];
+    (does_nothing(plan, node) ? views : layers).push_back(layer_json(plan, node, output.layers[n]));
+  }
   std::uint64_t weights = 0;
   for (const auto& constant : plan.constants) weights += constant->bytes();
   for (const PlanTensor& tensor : plan.tensors) {
@@ -74,6 +77,7 @@ json report_json(const BuildOutput& output) {
   for (const auto& [id, count] : output.rules) rules.push_back({{"id", id}, {"count", count}});
   for (const CacheGraph::Rerank& entry : output.reranked) reranked.push_back(rerank_json(entry));
   return {{"layers", layers},
+          {"views", views},
           {"cache",
            {{"hits", output.counts.hits},
             {"misses", output.counts.misses},

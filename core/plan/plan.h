@@ -18,6 +18,7 @@
 #include "core/graph/expression.h"
 #include "core/graph/tensor.h"
 #include "core/site/candidate.h"
+#include "core/site/view.h"
 
 namespace tenon {
 
@@ -59,6 +60,7 @@ struct PlanNode {
   std::vector<std::uint32_t> inputs;  ///< tensors (kNoTensor: absent), then operands 1, 2... of the epilogues
   std::uint32_t num_extra = 0;        ///< how many operands of epilogues stand at the end of inputs
   std::vector<std::uint32_t> outputs;
+  std::vector<Share> shares;  ///< of a view kernel: what may lie in one place
 
   std::string kernel;
   std::uint32_t kernel_revision = 0;
@@ -104,6 +106,10 @@ struct PlanIo {
 
 /// kInvalid unless the profile of an input holds the dims.
 Status check_dims(const PlanIo& input, const TnDims& dims);
+
+struct Plan;
+/// Whether a node has nothing to do, because all that it would copy lies in its place already.
+bool does_nothing(const Plan& plan, const PlanNode& node);
 
 struct Plan {
   std::string tenon_version;

@@ -240,6 +240,13 @@ class Checker {
       if (operand.dtype == output.dtype && same_dims(operand.dims, output.dims)) continue;
       return in_node(wrong("operand '{}' of the epilogue is not as the output '{}'", operand.name, output.name));
     }
+    for (const Share& share : node.shares) {
+      if (share.input < node.inputs.size() && share.output < node.outputs.size() &&
+          node.inputs[share.input] != kNoTensor && share.offset <= kLargestSize) {
+        continue;
+      }
+      return in_node(wrong("input {} and output {} share memory at {}", share.input, share.output, share.offset));
+    }
     if (!node.epilogues.empty() && node.epilogues.size() != node.outputs.size()) {
       return in_node(wrong("{} epilogues for {} outputs", node.epilogues.size(), node.outputs.size()));
     }

@@ -266,6 +266,15 @@ class PlanReader {
     return Expression(std::move(instrs));
   }
 
+  std::vector<Share> read(const flatbuffers::Vector<const fb::Share*>* stored) {
+    std::vector<Share> shares;
+    if (stored == nullptr || !aligned(*stored) || !take(std::uint64_t{stored->size()} * sizeof(fb::Share))) return {};
+    for (const fb::Share* share : *stored) {
+      shares.push_back({share->input(), share->output(), share->output_inside(), share->offset()});
+    }
+    return shares;
+  }
+
   TnPort read(const fb::Port& stored) {
     return {stored.dtype(), stored.memory(), read(*stored.format()), stored.flags(), stored.alignment()};
   }
@@ -341,6 +350,7 @@ class PlanReader {
     node.stream = stored.stream();
     node.data_dependent = stored.data_dependent();
     node.num_extra = stored.num_extra();
+    node.shares = read(stored.shares());
     node.persistent_bytes = stored.persistent_bytes();
     node.has_persistent = stored.persistent() != nullptr;
     if (node.has_persistent) {

@@ -304,13 +304,18 @@ class PlanWriter {
     const auto blob = list(node.tactic.blob);
     const auto tactic = fb::CreateTactic(builder_, params, blob, node.tactic.workspace, node.tactic_hash);
     const fb::Key key(node.key.high, node.key.low);
+    std::vector<fb::Share> shares;
+    for (const Share& share : node.shares) {
+      shares.emplace_back(share.input, share.output, share.output_inside, share.offset);
+    }
+    const auto shares_at = builder_.CreateVectorOfStructs(shares);
     const fb::Blob state = blobs_.add(node.state.data(), node.state.size());
     const std::span<const std::uint8_t> stored = node.persistent_data();
     const fb::Blob persistent = node.has_persistent ? blobs_.add(stored.data(), stored.size()) : fb::Blob();
     return fb::CreateNode(builder_, name, layer_type, members, op_id, attrs_at, epilogues_at, node.site_flags, inputs,
                           outputs, kernel, node.kernel_revision, plugin, combo, tactic, node.fused_epilogue, &key,
                           node.ms, &state, node.stream, node.persistent_bytes,
-                          node.has_persistent ? &persistent : nullptr, node.data_dependent, node.num_extra);
+                          node.has_persistent ? &persistent : nullptr, node.data_dependent, node.num_extra, shares_at);
   }
 
   const Plan& plan_;

@@ -7,6 +7,7 @@
 
 #include "core/graph/passes.h"
 #include "core/plan/placement.h"
+#include "core/plan/plan_site.h"
 
 namespace tenon {
 
@@ -142,6 +143,13 @@ Result<Plan> ShapeModel::specialize(const Plan& plan, const std::vector<TnDims>&
   TENON_RETURN_IF_ERROR(infer(dims, {}, plan.nodes.size(), &graph));
   Plan result = plan;
   apply(graph, &result);
+  for (PlanNode& node : result.nodes) {
+    if (node.shares.empty()) continue;
+    const OpRef op = graph_.ops().find_op(node.op_id);
+    auto shares = shares_of(op, describe_site(result, node), node.combo);
+    if (!shares.ok()) return shares.status().with_context("layer '" + node.name + "'");
+    node.shares = std::move(*shares);
+  }
   TENON_RETURN_IF_ERROR(place_tensors(&result));
   return result;
 }

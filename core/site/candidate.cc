@@ -11,6 +11,7 @@
 
 #include "core/base/failure.h"
 #include "core/base/text.h"
+#include "core/site/view.h"
 
 namespace tenon {
 namespace {
@@ -310,6 +311,7 @@ Enumeration enumerate_dims(const Site& site, const Registry& registry, const Enu
   for (const KernelRef& ref : registry.find_kernels(site.desc().op_id, site.device().info().kind)) interview.ask(ref);
 
   const OpRef op = registry.find_op(site.desc().op_id);
+  if (op && !source_disabled("op.view", options.disabled_sources)) add_views(site, op, &result);
   if (!op || op.op->reference == nullptr) return result;
   Enumeration fallback;
   Interview(site, options, &fallback).ask(reference_kernel(op, site.device()));
@@ -378,6 +380,10 @@ Status check_offered(const Site& site, const Candidate& candidate) {
   if (kernel.device != site.device().info().kind) return refuse("it is one for another device");
   if (site.desc().op_id != kernel.op_id)
     return refuse(fmt::format("it is one of {}, the node is {}", kernel.op_id, site.desc().op_id));
+  if (is_view_kernel(candidate.kernel)) {
+    const Status status = shares_of(op_of_view(candidate.kernel), site.desc(), candidate.combo).status();
+    return status.ok() ? status : refuse(status.message());
+  }
   EnumerateOptions options;
   options.allow_nondeterministic = true;
   options.known_tactics = [&](const KernelRef&, const std::string&) { return std::vector<Tactic>{candidate.tactic}; };
@@ -398,7 +404,10 @@ KernelRef find_kernel(const Registry& registry, const std::string& op_id, const 
   KernelRef ref = registry.find_kernel(kernel_name);
   if (ref) return ref;
   const OpRef op = registry.find_op(op_id);
-  if (!op || op.op->reference == nullptr) return {};
+  if (!op) return {};
+  ref = view_kernel(op, device);
+  if (kernel_name == ref.kernel->name) return ref;
+  if (op.op->reference == nullptr) return {};
   ref = reference_kernel(op, device);
   return kernel_name == ref.kernel->name ? ref : KernelRef{};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "core/graph/convert.h"
 #include "core/graph/tensor.h"
@@ -76,6 +77,38 @@ std::int64_t element_offset(const TnTensor& tensor, const std::int64_t* index) {
     inner_stride *= size;
   }
   for (int axis = 0; axis < tensor.dims.rank; ++axis) offset += outer[axis] * tensor.strides[axis];
+  return offset;
+}
+
+std::optional<std::int64_t> contiguous_offset(const TnDims& outer, const TnDims& inner, const std::int64_t* start,
+                                              const TnFormat& format) {
+  if (format.kind == TN_FORMAT_OPAQUE || outer.rank != inner.rank) return std::nullopt;
+  struct Axis {
+    std::int64_t outer, inner, start;
+  };
+  std::vector<Axis> axes;  // as they lie in memory, the blocks last
+  for (int i = 0; i < outer.rank; ++i) {
+    const int axis = format.kind == TN_FORMAT_AXES ? format.order[i] : i;
+    std::int64_t block = 1;
+    for (int b = 0; format.kind == TN_FORMAT_AXES && b < format.num_blocks; ++b) {
+      if (format.block_axis[b] == axis) block *= format.block_size[b];
+    }
+    const std::int64_t end = start[axis] + inner.d[axis];
+    if (start[axis] < 0 || end > outer.d[axis] || start[axis] % block != 0) return std::nullopt;
+    if (inner.d[axis] % block != 0 && end != outer.d[axis]) return std::nullopt;
+    axes.push_back({(outer.d[axis] + block - 1) / block, (inner.d[axis] + block - 1) / block, start[axis] / block});
+  }
+  for (int b = 0; format.kind == TN_FORMAT_AXES && b < format.num_blocks; ++b) {
+    axes.push_back({format.block_size[b], format.block_size[b], 0});
+  }
+  std::int64_t offset = 0, stride = 1;
+  bool cut = false;  // an axis behind is not taken whole
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    if (cut && axis->inner != 1) return std::nullopt;
+    cut = cut || axis->inner != axis->outer;
+    offset += axis->start * stride;
+    stride *= axis->outer;
+  }
   return offset;
 }
 

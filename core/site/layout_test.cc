@@ -62,5 +62,30 @@ TEST(Layout, ElementsBelowAByteMoveOneByOne) {
   EXPECT_EQ(turned[2], 0x63);
 }
 
+TEST(Layout, WhereABoxLiesInOnePiece) {
+  const auto offset = [](std::initializer_list<std::int64_t> outer, std::initializer_list<std::int64_t> inner,
+                         std::initializer_list<std::int64_t> start, const TnFormat& format) {
+    return contiguous_offset(make_dims(outer), make_dims(inner), std::data(start), format);
+  };
+  const TnFormat row = row_format(), blocks_of_8 = TN_NCHW_BLOCKED_INIT(8);
+  // Channels 3 and 4 of one picture of 2 x 2; not of two pictures.
+  EXPECT_EQ(offset({1, 6, 2, 2}, {1, 2, 2, 2}, {0, 3, 0, 0}, row), 12);
+  EXPECT_EQ(offset({2, 6, 2, 2}, {2, 2, 2, 2}, {0, 3, 0, 0}, row), std::nullopt);
+  EXPECT_EQ(offset({5, 3}, {2, 3}, {3, 0}, row), 9);
+  EXPECT_EQ(offset({5, 3}, {1, 2}, {3, 1}, row), 10);
+  EXPECT_EQ(offset({5, 3}, {2, 2}, {3, 1}, row), std::nullopt);
+  EXPECT_EQ(offset({5, 3}, {5, 3}, {0, 0}, row), 0);
+  EXPECT_EQ(offset({5, 3}, {2, 3}, {4, 0}, row), std::nullopt);  // beyond the end
+  // Channels lie innermost: apart, but for a single pixel; rows of pixels lie together.
+  EXPECT_EQ(offset({1, 6, 2, 2}, {1, 2, 2, 2}, {0, 3, 0, 0}, kNhwc), std::nullopt);
+  EXPECT_EQ(offset({1, 6, 1, 1}, {1, 2, 1, 1}, {0, 3, 0, 0}, kNhwc), 3);
+  EXPECT_EQ(offset({1, 3, 4, 2}, {1, 3, 1, 2}, {0, 0, 2, 0}, kNhwc), 12);
+  // Whole blocks of channels; a block that is not full only at the end.
+  EXPECT_EQ(offset({1, 24, 2, 2}, {1, 8, 2, 2}, {0, 8, 0, 0}, blocks_of_8), 32);
+  EXPECT_EQ(offset({1, 24, 2, 2}, {1, 8, 2, 2}, {0, 4, 0, 0}, blocks_of_8), std::nullopt);
+  EXPECT_EQ(offset({1, 24, 2, 2}, {1, 12, 2, 2}, {0, 8, 0, 0}, blocks_of_8), std::nullopt);
+  EXPECT_EQ(offset({1, 20, 2, 2}, {1, 12, 2, 2}, {0, 8, 0, 0}, blocks_of_8), 32);
+}
+
 }  // namespace
 }  // namespace tenon

@@ -1,4 +1,5 @@
 // tenon.concat/1: tensors one after the other along an axis, and Tenon's kernel for it.
+#include <algorithm>
 #include <vector>
 
 #include <tenon/sdk/plugin.hpp>
@@ -41,6 +42,16 @@ void concat_reference(const Reference& call) {
     std::memcpy(y + packed * bytes, static_cast<const char*>(call.input(n).data()) + from * bytes,
                 static_cast<size_t>(bytes));
   });
+}
+
+void concat_placement(const Infer& inferred, Placements placements) {
+  Dims start = inferred.output(0).dims();
+  const int axis = normalize_axis(inferred.attrs().i64("axis"), start.rank);
+  std::fill(start.d, start.d + start.rank, 0);
+  for (int n = 0; n < inferred.num_inputs(); ++n) {
+    placements.input_in_output(n, start);
+    start[axis] += inferred.input(n).dim(axis);
+  }
 }
 
 class ConcatKernel final : public IPlugin {
@@ -107,6 +118,7 @@ TENON_PLUGIN("tenon.concat", "1", "Apache-2.0",
                  .output("y")
                  .infer(tenon::plugins::concat_infer)
                  .reference(tenon::plugins::concat_reference)
+                 .placement(tenon::plugins::concat_placement)
                  .tolerance(0, 0),
              tenon::kernel<tenon::plugins::ConcatKernel>("tenon.concat/1", "tenon.concat.copy")
                  .deterministic()

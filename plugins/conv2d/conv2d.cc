@@ -86,4 +86,4 @@ TENON_PLUGIN("tenon.conv2d", "1", "Apache-2.0",
                  .infer(tenon::plugins::conv2d_infer)
                  .reference(tenon::plugins::conv2d_reference)
                  .tolerance([](const tenon::Attrs&, int32_t dtype) { return tenon::plugins::sum_tolerance(dtype); }),
-             tenon::plugins::conv2d_kernels())
+             tenon::plugins::conv2d_kernels(), tenon::plugins::conv2d_rules())

@@ -58,6 +58,9 @@ inline void require_static_constant(const Site& site) {
 // Tenon's own kernels, one for each algorithm of kernels/cpu/conv2d.h.
 Definitions conv2d_kernels();
 
+// Rules that fold what follows a convolution into its constants.
+Definitions conv2d_rules();
+
 }  // namespace tenon::plugins
 
 #endif  // TENON_PLUGINS_CONV2D_CONV2D_H_

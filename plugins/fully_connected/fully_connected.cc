@@ -52,4 +52,4 @@ TENON_PLUGIN("tenon.fully_connected", "1", "Apache-2.0",
                  .infer(tenon::plugins::fully_connected_infer)
                  .reference(tenon::plugins::fully_connected_reference)
                  .tolerance([](const tenon::Attrs&, int32_t dtype) { return tenon::plugins::sum_tolerance(dtype); }),
-             tenon::plugins::fully_connected_kernels())
+             tenon::plugins::fully_connected_kernels(), tenon::plugins::fully_connected_rules())

@@ -30,6 +30,9 @@ struct FullyConnectedGeometry {
 // Tenon's own kernels.
 Definitions fully_connected_kernels();
 
+// Rules that make dense layers of products.
+Definitions fully_connected_rules();
+
 }  // namespace tenon::plugins
 
 #endif  // TENON_PLUGINS_FULLY_CONNECTED_FULLY_CONNECTED_H_

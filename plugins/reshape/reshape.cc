@@ -116,6 +116,7 @@ TENON_PLUGIN("tenon.reshape", "1", "Apache-2.0",
                  .reference([](const tenon::Reference& call) {
                    tenon::plugins::copy_reference(call, 0, [](const int64_t*, int64_t linear) { return linear; });
                  })
+                 .placement([](const tenon::Infer&, tenon::Placements placements) { placements.same_elements(); })
                  .tolerance(0, 0),
              tenon::kernel<tenon::plugins::ReshapeKernel>("tenon.reshape/1", "tenon.reshape.copy")
                  .deterministic()

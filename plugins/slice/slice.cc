@@ -26,6 +26,16 @@ void slice_reference(const Reference& call) {
   });
 }
 
+void slice_placement(const Infer& inferred, Placements placements) {
+  const SliceGeometry g(inferred);
+  Dims start = g.output;
+  for (int axis = 0; axis < start.rank; ++axis) {
+    if (g.steps[axis] != 1) throw Declined("a step is not 1");
+    start[axis] = g.starts[axis];
+  }
+  placements.output_in_input(start);
+}
+
 class SliceKernel final : public IPlugin {
  public:
   void configure(const Config& config) override {
@@ -86,6 +96,7 @@ TENON_PLUGIN(
         .output("y")
         .infer(tenon::plugins::slice_infer)
         .reference(tenon::plugins::slice_reference)
+        .placement(tenon::plugins::slice_placement)
         .tolerance(0, 0),
     tenon::kernel<tenon::plugins::SliceKernel>("tenon.slice/1", "tenon.slice.copy")
         .deterministic()

@@ -9,6 +9,7 @@
 #include "ext/ids.h"
 #include "ext/op_importers.h"
 #include "ext/parallel.h"
+#include "ext/placement.h"
 #include "fusion.h"
 #include "graph.h"
 #include "host.h"

@@ -30,8 +30,17 @@ class OpDefinition final : public Definition, public TnOp {
       return guard(host, [&] { self(op).on_infer(Infer(host, question)); });
     };
     get_interface = [](const TnOp* op, const char* name) -> const void* {
-      return self(op).on_expression && std::string(name) == TN_IFACE_OP_EXPRESSION ? &self(op).expression_ : nullptr;
+      if (self(op).on_expression && std::string(name) == TN_IFACE_OP_EXPRESSION) return &self(op).expression_;
+      if (self(op).on_placement && std::string(name) == TN_IFACE_OP_PLACEMENT) return &self(op).placement_;
+      return nullptr;
     };
+    placement_ = {TN_HEADER(TnOpPlacement), 0,
+                  [](const TnHost* host, const TnOp* op, const TnInfer* inferred, TnPlacementSink* sink) {
+                    return guard(host, [&] {
+                      TnInfer answered = *inferred;
+                      self(op).on_placement(Infer(host, &answered), Placements(sink));
+                    });
+                  }};
     expression_ = {TN_HEADER(TnOpExpression), 0,
                    [](const TnHost* host, const TnOp* op, const TnAttrs* attrs, const int32_t* dtypes, uint32_t count,
                       TnExprSink* sink) {
@@ -72,12 +81,14 @@ class OpDefinition final : public Definition, public TnOp {
   std::function<void(Generate)> on_generate;
   std::function<TnTolerance(Attrs, int32_t dtype)> on_tolerance;
   std::function<void(ExprBuilder&, Attrs)> on_expression;
+  std::function<void(Infer, Placements)> on_placement;
 
  private:
   std::deque<TnPortSpec> ports_;
   std::vector<const TnPortSpec*> input_ports_;
   std::vector<const TnPortSpec*> output_ports_;
   TnOpExpression expression_{};
+  TnOpPlacement placement_{};
 };
 
 /// The builder. attr_* and input/output take an optional doc; default_value, range and required belong to the attribute
@@ -129,6 +140,10 @@ class Op {
   }
   /// What a pointwise op computes; see expressions.hpp. Exactly the last value that fn emits is the result.
   Op& expression(std::function<void(ExprBuilder&, Attrs)> fn) { return op_->on_expression = std::move(fn), *this; }
+
+  /// For ops that only move tensors: which lies where in which (plugin/ext/placement.h). fn throws Declined where more
+  /// is to do. The outputs of its question are inferred.
+  Op& placement(std::function<void(Infer, Placements)> fn) { return op_->on_placement = std::move(fn), *this; }
 
   std::shared_ptr<OpDefinition> definition() const { return op_; }
 

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "../plugin/ext/placement.h"
+
 #include "attrs.hpp"
 #include "box.hpp"
 
@@ -29,6 +31,8 @@ class Infer {
     }
     return input(n);
   }
+  /// What was answered, once it was.
+  Tensor output(int n) const { return Tensor(question_->outputs[n]); }
   void output(int n, int32_t dtype, const Dims& dims) const {
     question_->outputs[n].dtype = dtype;
     question_->outputs[n].dims = dims;
@@ -37,6 +41,26 @@ class Infer {
  private:
   const TnHost* host_;
   TnInfer* question_;
+};
+
+/// Receives the answer of Op::placement.
+class Placements {
+ public:
+  explicit Placements(TnPlacementSink* sink) : sink_(sink) {}
+  /// Input `input` fills the box of output 0 that begins at `start`.
+  void input_in_output(int input, const Dims& start) { add(TN_INPUT_IN_OUTPUT, input, start); }
+  /// Output 0 is the box of input 0 that begins at `start`.
+  void output_in_input(const Dims& start) { add(TN_OUTPUT_IN_INPUT, 0, start); }
+  /// Output 0 has the elements of input 0 in the same row-major order.
+  void same_elements() { add(TN_SAME_ELEMENTS, 0, Dims()); }
+
+ private:
+  void add(int32_t kind, int input, const Dims& start) {
+    TnPlacement placement = {static_cast<uint32_t>(input), 0, kind, 0, {}};
+    for (int axis = 0; axis < start.rank; ++axis) placement.start[axis] = start[axis];
+    check_host(sink_->add(sink_, &placement));
+  }
+  TnPlacementSink* sink_;
 };
 
 /// Every output: the shape that all inputs broadcast to, and the dtype of the first, which all must have.

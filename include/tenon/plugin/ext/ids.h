@@ -5,7 +5,7 @@
 #define TN_IFACE_OP_EXPRESSION "tenon.op.expression/1"     /* ext/expression.h */
 #define TN_IFACE_OP_CONTROL "tenon.op.control/1"           /* nodes that own graphs: which body runs next */
 #define TN_IFACE_OP_VIEW "tenon.op.view/1"                 /* strides and offset of an output inside its input */
-#define TN_IFACE_OP_PLACEMENT "tenon.op.placement/1"       /* slice of the output that each input fills (concat) */
+#define TN_IFACE_OP_PLACEMENT "tenon.op.placement/1"       /* ext/placement.h */
 #define TN_IFACE_OP_SYMBOLIC "tenon.op.symbolic/1"         /* shape rule over symbols */
 #define TN_IFACE_KERNEL_EPILOGUE "tenon.kernel.epilogue/1" /* ext/epilogue.h */
 #define TN_IFACE_KERNEL_PROLOGUE "tenon.kernel.prologue/1"
