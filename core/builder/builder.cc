@@ -51,6 +51,10 @@ Result<std::map<std::string, int>> rewrite(Graph* graph, const BuildOptions& opt
   TENON_ASSIGN(const int folded_again, fold_constants(graph));
   folded += folded_again;
   graph->remove_dead();
+  if (options.disabled_rules.count("tenon.core.merge_duplicates/1") == 0) {
+    TENON_ASSIGN(const int merged, merge_duplicates(graph, options.editable));
+    if (merged > 0) rules["tenon.core.merge_duplicates/1"] = merged;
+  }
   if (options.disabled_rules.count("tenon.core.epilogue/1") == 0) {
     // Where no kernel applies the epilogue, the pointwise op's own kernels do better than the host.
     TENON_ASSIGN(const Extremes extremes, extremes_of(*graph));
