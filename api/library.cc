@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/handles.h"
+#include "core/builder/builder.h"
 #include "core/graph/attributes.h"
 #include "core/version.h"
 
@@ -27,6 +29,27 @@ TnLibraryOptions complete(const TnLibraryOptions* given) {
     std::memcpy(&options, given, std::min<std::size_t>(given->struct_size, sizeof(options)));
   }
   return options;
+}
+
+/// Everything that may rewrite a network; of the core's own passes `plugin` is empty.
+nlohmann::json rules_json(const tenon::Registry& registry) {
+  std::map<std::string, std::string> owners;
+  for (const tenon::PluginInfo& plugin : registry.plugins()) {
+    for (const std::string& rule : plugin.fusions) owners[rule] = plugin.id;
+  }
+  nlohmann::json rules = nlohmann::json::array();
+  for (const tenon::CoreRule& rule : tenon::core_rules()) {
+    rules.push_back({{"id", rule.id}, {"doc", rule.doc}, {"mode", "always"}, {"plugin", ""}, {"pattern", ""}});
+  }
+  for (const tenon::FusionRef& ref : registry.fusions()) {
+    const TnFusion& rule = *ref.fusion;
+    rules.push_back({{"id", rule.id},
+                     {"doc", rule.doc != nullptr ? rule.doc : ""},
+                     {"mode", rule.mode == TN_FUSION_ALWAYS ? "always" : "candidate"},
+                     {"plugin", owners[rule.id]},
+                     {"pattern", rule.pattern}});
+  }
+  return rules;
 }
 
 bool parse_ordinal(std::string_view text, int* ordinal) {
@@ -194,7 +217,9 @@ TnStatus tn_library_describe(const TnLibrary* library, TnText** out) {
     for (const tenon::LoadProblem& problem : library->state->problems) {
       failed.push_back({{"path", problem.path}, {"reason", problem.status.message()}});
     }
-    *out = new TnText{nlohmann::json{{"plugins", plugins}, {"importers", importers}, {"failed", failed}}.dump(2)};
+    const nlohmann::json rules = rules_json(*library->state->registry);
+    *out = new TnText{
+        nlohmann::json{{"plugins", plugins}, {"importers", importers}, {"rules", rules}, {"failed", failed}}.dump(2)};
     return {};
   });
 }

@@ -12,6 +12,10 @@
 namespace tenon {
 namespace {
 
+constexpr char kFoldRule[] = "tenon.core.fold_constants/1";
+constexpr char kDuplicatesRule[] = "tenon.core.merge_duplicates/1";
+constexpr char kEpilogueRule[] = "tenon.core.epilogue/1";
+
 /// Outputs that no node writes (an input or a constant passed through) are copied, so that they get the caller's
 /// memory.
 Status copy_passed_through(Graph* graph) {
@@ -43,19 +47,26 @@ Status copy_passed_through(Graph* graph) {
 
 Result<std::map<std::string, int>> rewrite(Graph* graph, const BuildOptions& options) {
   std::map<std::string, int> rules;
-  TENON_ASSIGN(int folded, fold_constants(graph));
+  const auto enabled = [&](const char* rule) { return options.disabled_rules.count(rule) == 0; };
+  int folded = 0;
+  const auto fold = [&]() -> Status {
+    if (!enabled(kFoldRule)) return {};
+    TENON_ASSIGN(const int more, fold_constants(graph));
+    folded += more;
+    return {};
+  };
+  TENON_RETURN_IF_ERROR(fold());
   FusionOptions fusion;
   fusion.disabled = options.disabled_rules;
   fusion.keep_choices_apart = options.editable;
   TENON_ASSIGN(rules, apply_always_rules(graph, options.registry->fusions(), fusion, *options.logger));
-  TENON_ASSIGN(const int folded_again, fold_constants(graph));
-  folded += folded_again;
+  TENON_RETURN_IF_ERROR(fold());
   graph->remove_dead();
-  if (options.disabled_rules.count("tenon.core.merge_duplicates/1") == 0) {
+  if (enabled(kDuplicatesRule)) {
     TENON_ASSIGN(const int merged, merge_duplicates(graph, options.editable));
-    if (merged > 0) rules["tenon.core.merge_duplicates/1"] = merged;
+    if (merged > 0) rules[kDuplicatesRule] = merged;
   }
-  if (options.disabled_rules.count("tenon.core.epilogue/1") == 0) {
+  if (enabled(kEpilogueRule)) {
     // Where no kernel applies the epilogue, the pointwise op's own kernels do better than the host.
     TENON_ASSIGN(const Extremes extremes, extremes_of(*graph));
     const auto same_dims_always = [&](ValueId a, ValueId b) {
@@ -67,9 +78,9 @@ Result<std::map<std::string, int>> rewrite(Graph* graph, const BuildOptions& opt
                          [&](ValueId operand) { return same_dims_always(operand, absorption.result); }) &&
              fuses_epilogue(of, absorption, options);
     });
-    if (absorbed > 0) rules["tenon.core.epilogue/1"] = absorbed;
+    if (absorbed > 0) rules[kEpilogueRule] = absorbed;
   }
-  if (folded > 0) rules["tenon.core.fold_constants/1"] = folded;
+  if (folded > 0) rules[kFoldRule] = folded;
   TENON_RETURN_IF_ERROR(copy_passed_through(graph));
   TENON_RETURN_IF_ERROR(graph->verify().with_context("after rewriting"));
   return rules;
@@ -89,6 +100,15 @@ void log_totals(const BuildOutput& output, Logger& logger) {
 }
 
 }  // namespace
+
+const std::vector<CoreRule>& core_rules() {
+  static const std::vector<CoreRule> all = {
+      {kFoldRule, "nodes whose inputs are all constant are computed by the builder"},
+      {kDuplicatesRule, "nodes that compute what an earlier one computes give way to it"},
+      {kEpilogueRule, "element-wise nodes become part of the node before them, where a kernel applies them itself"},
+  };
+  return all;
+}
 
 Result<BuildOutput> build(const Graph& network, const BuildOptions& given) {
   const auto start = std::chrono::steady_clock::now();

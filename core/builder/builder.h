@@ -86,6 +86,15 @@ struct BuildOutput {
 
 Result<BuildOutput> build(const Graph& network, const BuildOptions& options);
 
+/// A pass of the builder itself. Reports count it, and BuildOptions::disabled_rules switches it off, by its id, as with
+/// the rules of plugins.
+struct CoreRule {
+  const char* id;
+  const char* doc;
+};
+/// Every one of them.
+const std::vector<CoreRule>& core_rules();
+
 /// The build report (docs/use.md): layers, cache, memory, values, rules, build_ms.
 nlohmann::json report_json(const BuildOutput& output);
 

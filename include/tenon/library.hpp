@@ -92,7 +92,7 @@ class Library {
     return failed;
   }
   Status unload_plugin(const std::string& id) { return detail::check(tn_library_unload_plugin(get(), id.c_str())); }
-  /// JSON: plugins[], failed[].
+  /// JSON: plugins[], importers[], rules[], failed[]; see tn_library_describe.
   Result<std::string> describe() const {
     TnText* text = nullptr;
     TENON_RETURN_IF_ERROR(detail::check(tn_library_describe(get(), &text)));

@@ -226,6 +226,7 @@ TEST_F(Program, JsonOnStdoutIsAlone) {
       {"cache", "list", at("cache.yaml"), "--json", "-"},
       {"cache", "diff", at("cache.yaml"), at("cache.yaml"), "--json", "-"},
       {"plugin", "list", "--json", "-"},
+      {"rules", "--json", "-"},
       with_model({"explain"}, {"--node", "layer0", "--timing-cache", at("cache.yaml"), "--json", "-"}),
       with_model({"compare"}, {"--timing-cache", at("cache.yaml"), "--json", "-"}),
       with_model({"build"}, {"-o", at("y.tenon"), "--timing-cache", at("cache.yaml"), "--report", "-", "--verbose"}),
@@ -236,6 +237,29 @@ TEST_F(Program, JsonOnStdoutIsAlone) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_FALSE(parse_json(outcome.out).is_null());
   }
+}
+
+// What the list names is what --disable-rule takes.
+TEST_F(Program, RulesAreListedAndSwitchedOff) {
+  const Outcome listed = tenon({"rules", "--json", "-"});
+  ASSERT_EQ(listed.status, 0) << listed.err;
+  std::map<std::string, json> rules;
+  const json all = parse_json(listed.out);
+  for (const json& rule : all["rules"]) rules[rule["id"]] = rule;
+  ASSERT_EQ(rules.count("tenon.core.epilogue/1"), 1u);
+  EXPECT_EQ(rules["tenon.core.epilogue/1"]["plugin"], "");
+  ASSERT_EQ(rules.count("tenon.fold_batch_norm/1"), 1u);
+  EXPECT_EQ(rules["tenon.fold_batch_norm/1"]["plugin"], "tenon.batch_norm");
+  EXPECT_EQ(rules["tenon.fold_batch_norm/1"]["mode"], "always");
+  EXPECT_NE(tenon({"rules"}).out.find("tenon.fold_batch_norm/1"), std::string::npos);
+
+  std::vector<std::string> options = {"-o", at("x.tenon"), "--report", at("x.json"), "--timing-cache", at("c.yaml")};
+  ASSERT_EQ(tenon(with_model({"build"}, options)).status, 0);
+  const json report = parse_json(read_text(at("x.json")));
+  EXPECT_FALSE(report["rules"].empty());
+  for (const json& rule : report["rules"]) options.insert(options.end(), {"--disable-rule", rule["id"]});
+  ASSERT_EQ(tenon(with_model({"build"}, options)).status, 0);
+  EXPECT_EQ(parse_json(read_text(at("x.json")))["rules"], json::array());
 }
 
 TEST_F(Program, RunTellsWhatTheContractNames) {

@@ -94,6 +94,7 @@ void add_explain(CLI::App* app);
 void add_cache(CLI::App* app);
 void add_compare(CLI::App* app);
 void add_plugin(CLI::App* app);
+void add_rules(CLI::App* app);
 void add_validate(CLI::App* app);
 
 }  // namespace tenon::cli

@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   add_cache(&app);
   add_compare(&app);
   add_plugin(&app);
+  add_rules(&app);
   add_validate(&app);
   try {
     refuse_unknown_command(&app, argc, argv);

@@ -25,6 +25,28 @@ void list_plugins(const std::string& json_file, const std::vector<std::string>& 
   for (const json& f : described["failed"]) std::printf("not loaded: %s\n", f["reason"].get<std::string>().c_str());
 }
 
+void list_rules(const std::string& json_file, const std::vector<std::string>& more) {
+  const Library library = open_library(more, false);
+  const json rules = json::parse(check(library.describe()))["rules"];
+  if (!json_file.empty()) write_json(json_file, {{"rules", rules}});
+  if (json_file == "-") return;
+  std::vector<std::vector<std::string>> rows = {{"rule", "mode", "plugin", "what"}};
+  for (const json& r : rules) {
+    const std::string plugin = r["plugin"];
+    rows.push_back({r["id"], r["mode"], plugin.empty() ? "(core)" : plugin, r["doc"]});
+  }
+  write_text("-", table(rows));
+}
+
+/// The options of a command that lists what is loaded.
+void add_listing(CLI::App* command, void (*list)(const std::string& json_file, const std::vector<std::string>& more)) {
+  auto json_file = std::make_shared<std::string>();
+  auto more = std::make_shared<std::vector<std::string>>();
+  command->add_option("--json", *json_file, "as JSON, to a file or - for stdout");
+  command->add_option("--plugin", *more, "a further plugin library, repeatable");
+  command->callback([json_file, more, list] { list(*json_file, *more); });
+}
+
 void validate(const std::string& file, const std::string& json_file) {
   const pipeline::ConfigOutcome outcome = pipeline::check_config(file);
   json errors = json::array();
@@ -44,12 +66,12 @@ void validate(const std::string& file, const std::string& json_file) {
 void add_plugin(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("plugin", "plugins and where they come from");
   sub->require_subcommand(1);
-  CLI::App* list = sub->add_subcommand("list", "plugins, ops, kernels and importers that were found");
-  auto json_file = std::make_shared<std::string>();
-  auto more = std::make_shared<std::vector<std::string>>();
-  list->add_option("--json", *json_file, "as JSON, to a file or - for stdout");
-  list->add_option("--plugin", *more, "a further plugin library, repeatable");
-  list->callback([json_file, more] { list_plugins(*json_file, *more); });
+  add_listing(sub->add_subcommand("list", "plugins, ops, kernels and importers that were found"), list_plugins);
+}
+
+void add_rules(CLI::App* app) {
+  add_listing(app->add_subcommand("rules", "what may rewrite a network: ids for --disable-rule and --force-rule"),
+              list_rules);
 }
 
 void add_validate(CLI::App* app) {

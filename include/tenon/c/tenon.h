@@ -71,7 +71,8 @@ TENON_API TnStatus tn_library_add_plugin(TnLibrary* library, const struct TnPlug
 TENON_API TnStatus tn_library_discover(TnLibrary* library, uint32_t* num_failed);
 TENON_API TnStatus tn_library_unload_plugin(TnLibrary* library, const char* plugin_id);
 /* Everything registered, as JSON: plugins[] {id, version, path, ops[], kernels[], fusions[], importers[]},
- * importers[] {id, suffixes, options[] {name, type, doc}}, failed[]. */
+ * importers[] {id, suffixes, options[] {name, type, doc}}, rules[] {id, doc, mode always|candidate, plugin ("": the
+ * core's own), pattern}, failed[]. */
 TENON_API TnStatus tn_library_describe(const TnLibrary* library, TnText** json);
 
 /* --- network --- */

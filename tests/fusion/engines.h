@@ -1,0 +1,66 @@
+// Networks built with some rules and without, run on the same input, and compared.
+#ifndef TENON_TESTS_FUSION_ENGINES_H
+#define TENON_TESTS_FUSION_ENGINES_H
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tenon/tenon.hpp>
+#include <vector>
+
+namespace tenon::fusion {
+
+/// Outputs by name.
+using Outputs = std::map<std::string, std::vector<float>>;
+
+struct Difference {
+  double l2 = 0;       ///< relative to the length of the expected output, of the output where it is largest
+  double largest = 0;  ///< of one element, relative to the largest expected one
+  std::string output;  ///< where
+};
+
+/// The worst of all outputs; infinite where only one side is NaN, or the outputs are not the same ones.
+Difference difference(const Outputs& found, const Outputs& expected);
+
+/// Sums run in another order, and activations by other approximations: about 80 roundings of f32.
+inline constexpr double kTolerance = 1e-5;
+inline bool too_large(const Difference& d) { return !(d.l2 <= kTolerance && d.largest <= 10 * kTolerance); }
+
+struct Built {
+  std::string bytes;
+  std::map<std::string, int> fired;  ///< rules of the report with their counts
+};
+
+/// Builds and runs with all plugins that are found, on one device. Every warning of a build is an error here: rules
+/// that had to be taken back, kernels that were wrong. Mistakes throw.
+class Engines {
+ public:
+  explicit Engines(std::string device);
+
+  const Library& library() const { return *library_; }
+  /// Ids of everything that may rewrite a network: rules that always apply, and the core's own.
+  const std::vector<std::string>& rules() const { return rules_; }
+  /// Every rule but these.
+  std::set<std::string> all_but(const std::set<std::string>& kept) const;
+
+  /// Measures as little as a build can: the first kernel that works is taken, and what it took is remembered for the
+  /// next network. `kind` (from 0 to below kKinds) chooses which kernels take part.
+  Built build(const Network& network, const std::set<std::string>& disabled, int kind = 0);
+  static constexpr int kKinds = 3;
+  /// Runs on random input, which the seed decides; axis 0 of inputs with a profile is `batch`, if not 0.
+  Outputs run(const Built& built, std::uint64_t seed, std::int64_t batch = 0);
+  /// The same by the ops' plain references, node by node as the network is.
+  Outputs reference(const Network& network, std::uint64_t seed);
+
+ private:
+  std::string device_;
+  std::string warnings_;
+  std::optional<Library> library_;
+  std::vector<std::string> rules_;
+  std::vector<TimingCache> caches_;
+};
+
+}  // namespace tenon::fusion
+
+#endif  // TENON_TESTS_FUSION_ENGINES_H

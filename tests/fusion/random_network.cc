@@ -1,0 +1,542 @@
+// The generator: a pool of values, and steps that read some of them and put others in. Each step has random numbers of
+// its own, so a step that is left out changes nothing in the others but what they find in the pool.
+#include "tests/fusion/random_network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+namespace tenon::fusion {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kMaxElements = 3000;
+
+class Generator {
+ public:
+  Generator(const Library& library, const Recipe& recipe) : recipe_(recipe), make_(library), random_(recipe.seed) {
+    batch_ = random_.one_of<std::int64_t>({1, 1, 1, 2, 3});
+    const std::int64_t channels = random_.one_of<std::int64_t>({1, 2, 3, 4, 6, 8, 8, 16});
+    put(make_.input({batch_, channels, random_.between(1, 9), random_.between(1, 9)}));
+    varying_ = random_.chance(15);
+    if (!varying_ && random_.chance(35)) put(make_.input(pool_[0].dims));
+    if (!varying_ && random_.chance(30)) put(make_.input({batch_, random_.between(2, 12)}));
+  }
+
+  RandomNetwork run() {
+    for (const int step : recipe_.steps) {
+      random_ = Random(recipe_.seed * 1000003 + static_cast<std::uint64_t>(step) + 1);
+      take_step();
+    }
+    random_ = Random(recipe_.seed * 1000003);
+    for (const Value& value : pool_) {
+      const bool is_input = value.id == pool_[0].id;
+      if (make_.is_read(value) ? random_.chance(8) : !is_input && random_.chance(95)) make_.output(value);
+    }
+    if (make_.num_outputs() == 0) make_.output(pool_.back());
+    RandomNetwork result{make_.network(), 1, 1};
+    if (varying_) set_profile(&result);
+    return result;
+  }
+
+ private:
+  using Step = void (Generator::*)();
+
+  void take_step() {
+    static const std::vector<std::pair<Step, int>> kinds = {
+        {&Generator::convolution, 26}, {&Generator::spelled, 12},       {&Generator::constants, 9},
+        {&Generator::chain, 10},       {&Generator::two_values, 10},    {&Generator::siblings, 7},
+        {&Generator::split, 7},        {&Generator::concatenation, 7},  {&Generator::moved, 9},
+        {&Generator::pools, 5},        {&Generator::dense, 10},         {&Generator::products, 4},
+        {&Generator::softmax, 4},      {&Generator::squeeze_excite, 4}, {&Generator::normalised, 4},
+        {&Generator::folded, 5},       {&Generator::spelled_norm, 3},   {&Generator::bottleneck, 5},
+    };
+    int total = 0;
+    for (const auto& [step, weight] : kinds) total += weight;
+    std::int64_t at = random_.below(total);
+    for (const auto& [step, weight] : kinds) {
+      if ((at -= weight) < 0) return (this->*step)();
+    }
+  }
+
+  // --- values ---
+
+  void put(const Value& value) { pool_.push_back(value); }
+  /// An inner value of a step: now and then something else reads it too, or it is an output.
+  Value inner(const Value& value) {
+    if (random_.chance(7)) put(value);
+    if (random_.chance(3)) make_.output(value);
+    return value;
+  }
+  /// A value of the pool, one of the latest most of the time.
+  std::optional<Value> pick(const std::function<bool(const Value&)>& fits = nullptr) {
+    std::vector<Value> found;
+    for (const Value& value : pool_) {
+      if (!fits || fits(value)) found.push_back(value);
+    }
+    if (found.empty()) return std::nullopt;
+    const auto count = static_cast<std::int64_t>(found.size());
+    const std::int64_t from = random_.chance(70) ? std::max<std::int64_t>(0, count - 3) : 0;
+    return found[static_cast<std::size_t>(random_.between(from, count - 1))];
+  }
+  std::optional<Value> pick_rank(int rank) {
+    return pick([&](const Value& value) { return value.rank() == rank; });
+  }
+  std::optional<Value> pick_like(const Value& other) {
+    return pick([&](const Value& value) { return value.dims == other.dims && value.id != other.id; });
+  }
+  Value weights(const Dims& dims, std::int64_t fan_in) {
+    const double bound = std::sqrt(3.0 / static_cast<double>(std::max<std::int64_t>(fan_in, 1)));
+    return make_.constant(dims, random_.numbers(elements(dims), -bound, bound));
+  }
+  Value vector(std::int64_t count, double low, double high) {
+    return make_.constant({count}, random_.numbers(count, low, high));
+  }
+  Value random_constant(const Dims& dims, double low, double high) {
+    return make_.constant(dims, random_.numbers(elements(dims), low, high));
+  }
+  /// Dims of a constant that broadcasts to x: one number, one of each channel, of each column, of each element.
+  Dims broadcast_dims(const Value& x) {
+    switch (random_.below(7)) {
+      case 0:
+        return {};
+      case 1:
+        return Dims(static_cast<std::size_t>(random_.between(1, std::max(1, x.rank()))), 1);
+      case 2:
+      case 3:
+        if (x.rank() >= 2) {
+          Dims dims(static_cast<std::size_t>(random_.between(x.rank() - 1, x.rank())), 1);
+          dims[dims.size() - static_cast<std::size_t>(x.rank() - 1)] = x.dims[1];
+          return dims;
+        }
+        return {};
+      case 4:
+        return x.dims.empty() ? Dims{} : Dims{x.dims.back()};
+      case 5:
+        return varying_ ? Dims{} : x.dims;
+      default:
+        return random_.chance(20) && x.rank() < 5 ? Dims(static_cast<std::size_t>(x.rank() + 1), 1) : Dims{1};
+    }
+  }
+
+  // --- pieces of steps ---
+
+  /// x and a constant, in either order.
+  Value with_constant(const Value& x) {
+    static const std::vector<std::string> ops = {"add", "mul", "add", "mul", "sub", "div", "min", "max", "prelu"};
+    const std::string op = random_.one_of(ops);
+    const Dims dims = op == "prelu" && x.rank() < 2 ? Dims{} : broadcast_dims(x);
+    if (op == "prelu" && dims.size() > x.dims.size()) return x;
+    const bool positive = op == "mul" || op == "div";
+    Value constant = random_constant(dims, positive ? 0.3 : -1.5, 1.5);
+    if (random_.chance(15)) constant = computed(constant);
+    if (op == "div" || op == "prelu") return make_.op(op, {x, constant});
+    return random_.chance(35) ? make_.op(op, {constant, x}) : make_.op(op, {x, constant});
+  }
+  /// The same dims, computed from constants.
+  Value computed(const Value& constant) {
+    if (random_.chance(40)) return make_.op("neg", {make_.op("abs", {constant})});
+    return make_.op(random_.chance(50) ? "mul" : "add", {constant, make_.number(random_.number(0.5, 1.5))});
+  }
+  Value unary(const Value& x) {
+    static const std::vector<std::string> plain = {"relu", "relu",     "relu6",      "logistic", "tanh",
+                                                   "mish", "swish",    "hard_swish", "linear",   "hard_sigmoid",
+                                                   "gelu", "softplus", "softsign",   "selu",     "gelu_tanh",
+                                                   "abs",  "neg",      "sin",        "cos",      "erf"};
+    static const std::vector<std::string> sloped = {"leaky_relu", "elu", "celu"};
+    switch (random_.below(9)) {
+      case 0:
+        return make_.op(random_.one_of(sloped), {x}, {{"alpha", random_.number(0.05, 1.5)}});
+      case 1: {
+        const Value low = make_.number(random_.number(-1, 0)), high = make_.number(random_.number(0.2, 2));
+        const std::vector<Value> bounds[] = {{x, low, high}, {x, low}, {x, Value(), high}};
+        return make_.op("clip", bounds[random_.below(3)]);
+      }
+      case 2: {  // of positive numbers
+        static const std::vector<std::string> ops = {"sqrt", "log", "reciprocal"};
+        const Value positive = make_.op("add", {make_.op("abs", {x}), make_.number(random_.number(0.5, 1.5))});
+        return make_.op(random_.one_of(ops), {inner(positive)});
+      }
+      case 3:
+        return make_.op("exp", {make_.op("tanh", {x})});
+      default:
+        return make_.op(random_.one_of(plain), {x});
+    }
+  }
+  Value spelled_activation(const Value& x) {
+    const std::string& form = random_.one_of(spelled_forms());
+    const double off = random_.chance(15) ? random_.one_of<double>({0.5, -0.25, 1e-3}) : 0;
+    const std::optional<Value> other = random_.chance(8) ? pick_like(x) : std::nullopt;
+    return spell(make_, form, x, off, other.value_or(x));
+  }
+  Value activation(const Value& x) { return random_.chance(30) ? spelled_activation(x) : unary(x); }
+  /// What follows a linear layer in published networks, in any order.
+  Value tail(Value y, std::int64_t channel_axis) {
+    const std::int64_t channels = y.dims[static_cast<std::size_t>(channel_axis)];
+    Dims per_channel(static_cast<std::size_t>(y.rank() - channel_axis), 1);
+    per_channel[0] = channels;
+    if (random_.chance(15)) y = make_.op("mul", {inner(y), random_constant(per_channel, 0.3, 1.5)});
+    if (random_.chance(15)) y = make_.op("add", {inner(y), random_constant(per_channel, -1, 1)});
+    if (random_.chance(18)) y = make_.op("mul", {inner(y), make_.number(random_.number(0.2, 1.5))});
+    if (random_.chance(12)) y = with_constant(inner(y));
+    if (random_.chance(18)) {
+      if (const std::optional<Value> other = pick_like(y)) y = joined(inner(y), *other);
+    }
+    if (random_.chance(60)) y = activation(inner(y));
+    if (random_.chance(12)) {
+      if (const std::optional<Value> other = pick_like(y)) y = joined(inner(y), *other);
+    }
+    if (random_.chance(12)) y = unary(inner(y));
+    return y;
+  }
+  Value joined(const Value& a, const Value& b) {
+    static const std::vector<std::string> ops = {"add", "add", "add", "sub", "mul", "min", "max"};
+    const std::string& op = random_.one_of(ops);
+    return random_.chance(50) ? make_.op(op, {a, b}) : make_.op(op, {b, a});
+  }
+  Value batch_norm(const Value& x) {
+    const std::int64_t channels = x.dims[1];
+    const double epsilon = random_.one_of<double>({1e-5, 1e-3, 0.1});
+    json attrs = {{"epsilon", epsilon}};
+    if (random_.chance(25)) attrs["epsilon_place"] = "outside";
+    return make_.op(
+        "batch_norm",
+        {x, vector(channels, -1.5, 1.5), vector(channels, -1, 1), vector(channels, -1, 1), vector(channels, 0.01, 1.5)},
+        attrs);
+  }
+  struct Geometry {
+    std::int64_t kernel[2], stride[2], dilation[2], pads[4];
+  };
+  Geometry geometry(const Value& x) {
+    Geometry g{};
+    const bool square = random_.chance(80);
+    for (int n = 0; n < 2; ++n) {
+      g.kernel[n] = n == 1 && square ? g.kernel[0] : random_.one_of<std::int64_t>({1, 1, 3, 3, 2, 5});
+      g.stride[n] = n == 1 && square ? g.stride[0] : random_.one_of<std::int64_t>({1, 1, 1, 2});
+      g.dilation[n] = random_.one_of<std::int64_t>({1, 1, 1, 1, 2});
+      const bool same = random_.chance(60);
+      g.pads[n] = same ? g.kernel[n] / 2 : random_.between(0, g.kernel[n] - 1);
+      g.pads[n + 2] = same ? g.kernel[n] / 2 : random_.between(0, g.kernel[n] - 1);
+    }
+    for (int n = 0; n < 2; ++n) {
+      if (x.dims[static_cast<std::size_t>(2 + n)] + g.pads[n] + g.pads[n + 2] > g.dilation[n] * (g.kernel[n] - 1))
+        continue;
+      g.kernel[n] = g.dilation[n] = 1;
+      g.pads[n] = g.pads[n + 2] = 0;
+    }
+    return g;
+  }
+  Value conv(const Value& x, const Geometry& g, std::int64_t groups, std::int64_t filters, int bias_percent) {
+    const std::int64_t depth = x.dims[1] / groups;
+    Value w = weights({filters, depth, g.kernel[0], g.kernel[1]}, depth * g.kernel[0] * g.kernel[1]);
+    if (random_.chance(5)) w = computed(w);
+    std::vector<Value> inputs = {x, w};
+    if (random_.chance(bias_percent)) inputs.push_back(vector(filters, -1, 1));
+    return make_.op("conv2d", inputs,
+                    {{"strides", {g.stride[0], g.stride[1]}},
+                     {"dilations", {g.dilation[0], g.dilation[1]}},
+                     {"pads", {g.pads[0], g.pads[1], g.pads[2], g.pads[3]}},
+                     {"groups", groups}});
+  }
+  std::vector<std::int64_t> divisors(std::int64_t number) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t n = 1; n <= number; ++n) {
+      if (number % n == 0) all.push_back(n);
+    }
+    return all;
+  }
+  Value pointwise_conv(const Value& x, std::int64_t filters) {
+    return conv(x, {{1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}}, 1, filters, 50);
+  }
+  Value slice(const Value& x, int axis, std::int64_t from, std::int64_t to, std::int64_t step = 1) {
+    json attrs = {{"starts", {from}}, {"ends", {to}}, {"axes", {axis}}};
+    if (step != 1) attrs["steps"] = {step};
+    return make_.op("slice", {x}, attrs);
+  }
+
+  // --- steps ---
+
+  void convolution() {
+    const std::optional<Value> x = pick_rank(4);
+    if (!x) return;
+    const std::int64_t channels = x->dims[1];
+    const std::int64_t groups = random_.chance(55)   ? 1
+                                : random_.chance(60) ? channels
+                                                     : random_.one_of(divisors(channels));
+    const std::int64_t filters = groups * random_.between(1, groups == 1 ? 12 : 2);
+    Value y = conv(*x, geometry(*x), groups, filters, 50);
+    if (random_.chance(45)) y = batch_norm(inner(y));
+    put(tail(y, 1));
+  }
+  /// Two convolutions of which the second reads the first, with the input added at the end.
+  void bottleneck() {
+    const std::optional<Value> x = pick_rank(4);
+    if (!x) return;
+    const Value narrow = activation(inner(batch_norm(pointwise_conv(*x, random_.between(1, 6)))));
+    const Geometry three = {{3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
+    Value y = conv(inner(narrow), three, 1, x->dims[1], 50);
+    if (random_.chance(60)) y = batch_norm(inner(y));
+    if (random_.chance(30)) y = activation(inner(y));
+    y = joined(inner(y), *x);
+    put(random_.chance(60) ? activation(inner(y)) : y);
+  }
+  void spelled() {
+    const std::optional<Value> x = pick();
+    if (x) put(spelled_activation(*x));
+  }
+  void constants() {
+    std::optional<Value> x = pick();
+    for (std::int64_t n = random_.between(1, 3); x && n > 0; --n) x = with_constant(inner(*x));
+    if (x && elements(x->dims) <= kMaxElements) put(*x);
+  }
+  void chain() {
+    std::optional<Value> x = pick();
+    if (!x) return;
+    Value y = *x;
+    for (std::int64_t n = random_.between(1, 4); n > 0; --n) {
+      y = random_.chance(60) ? unary(inner(y)) : with_constant(inner(y));
+    }
+    if (elements(y.dims) <= kMaxElements) put(y);
+  }
+  void two_values() {
+    const std::optional<Value> a = pick();
+    if (!a) return;
+    const std::optional<Value> b = random_.chance(25) ? a : pick_like(*a);
+    if (!b) return;
+    Value y = joined(random_.chance(30) ? unary(*a) : *a, random_.chance(30) ? unary(*b) : *b);
+    put(random_.chance(50) ? activation(inner(y)) : y);
+  }
+  /// Layers of one kind that read the same value.
+  void siblings() {
+    const bool image = random_.chance(65);
+    const std::optional<Value> x = pick_rank(image ? 4 : 2);
+    if (!x) return;
+    const Geometry g = image ? geometry(*x) : Geometry{};
+    std::vector<Value> all;
+    for (std::int64_t n = random_.between(2, 3); n > 0; --n) {
+      Value y;
+      if (image) {
+        y = conv(*x, random_.chance(75) ? g : geometry(*x), 1, random_.between(1, 6), 50);
+        if (random_.chance(30)) y = batch_norm(inner(y));
+      } else {
+        y = linear(*x, random_.between(1, 6));
+      }
+      all.push_back(random_.chance(60) ? activation(inner(y)) : y);
+    }
+    const auto fits = [&](const Value& y) {
+      return y.dims[0] == all[0].dims[0] &&
+             Dims(y.dims.begin() + 2, y.dims.end()) == Dims(all[0].dims.begin() + 2, all[0].dims.end());
+    };
+    if (random_.chance(50) && std::all_of(all.begin(), all.end(), fits))
+      return put(make_.op("concat", all, {{"axis", 1}}));
+    for (const Value& y : all) put(y);
+  }
+  /// Parts along an axis, something done to some of them, and all put together again.
+  void split() {
+    const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 2; });
+    if (!x) return;
+    const int axis = random_.chance(65) ? 1 : static_cast<int>(random_.between(varying_ ? 1 : 0, x->rank() - 1));
+    const std::int64_t size = x->dims[static_cast<std::size_t>(axis)];
+    if (size < 2) return;
+    if (random_.chance(20)) {
+      if (random_.chance(50)) return put(slice(*x, axis, -1, -size - 1, -1));
+      return put(slice(*x, axis, random_.below(2), size, 2));
+    }
+    const std::int64_t cut = random_.between(1, size - 1);
+    std::vector<Value> parts = {slice(*x, axis, 0, cut), slice(*x, axis, cut, size)};
+    for (Value& part : parts) {
+      if (random_.chance(45)) part = unary(inner(part));
+    }
+    if (random_.chance(25)) std::swap(parts[0], parts[1]);
+    if (random_.chance(65)) return put(make_.op("concat", {inner(parts[0]), inner(parts[1])}, {{"axis", axis}}));
+    for (const Value& part : parts) put(part);
+  }
+  void concatenation() {
+    const std::optional<Value> x =
+        pick([](const Value& v) { return v.rank() >= 1 && elements(v.dims) <= kMaxElements / 3; });
+    if (!x) return;
+    const int axis = random_.chance(65) && x->rank() > 1 ? 1 : static_cast<int>(random_.below(x->rank()));
+    if (varying_ && axis == 0) return;
+    std::vector<Value> all = {*x};
+    for (std::int64_t n = random_.between(1, 2); n > 0; --n) {
+      const std::optional<Value> other = pick([&](const Value& v) {
+        Dims dims = v.dims;
+        if (dims.size() != x->dims.size()) return false;
+        dims[static_cast<std::size_t>(axis)] = x->dims[static_cast<std::size_t>(axis)];
+        return dims == x->dims && elements(v.dims) <= kMaxElements / 3;
+      });
+      if (random_.chance(12) && !varying_) {
+        all.push_back(random_constant(x->dims, -1, 1));
+      } else {
+        all.push_back(random_.chance(30) ? unary(*other) : *other);
+      }
+    }
+    const Value y = make_.op("concat", all, {{"axis", random_.chance(20) ? axis - x->rank() : axis}});
+    put(random_.chance(30) ? unary(inner(y)) : y);
+  }
+  /// Reshapes and transposes, alone and one after the other.
+  void moved() {
+    const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 1; });
+    if (!x) return;
+    Value y = *x;
+    for (std::int64_t n = random_.between(1, 3); n > 0; --n) {
+      y = random_.chance(50) ? reshaped(y) : transposed(y);
+      if (random_.chance(15)) y = unary(inner(y));
+      y = inner(y);
+    }
+    put(y);
+  }
+  Value reshaped(const Value& x) {
+    const std::int64_t rest = elements(x.dims) / std::max<std::int64_t>(x.dims[0], 1);
+    const std::int64_t first = random_.one_of(divisors(rest));
+    const std::int64_t second = random_.one_of(divisors(rest / first));
+    const std::vector<Dims> shapes = {
+        {0, -1}, {0, first, -1}, {0, first, second, -1}, {0, first, rest / first}, {0, -1, first, second}};
+    const Dims& shape = random_.one_of(shapes);
+    if (random_.chance(30)) return make_.op("reshape", {x, make_.integers(shape)});
+    return make_.op("reshape", {x}, {{"shape", shape}});
+  }
+  Value transposed(const Value& x) {
+    std::vector<std::int64_t> perm;
+    for (int n = 0; n < x.rank(); ++n) perm.push_back(n);
+    const std::int64_t from = varying_ ? 1 : 0;
+    for (std::int64_t n = x.rank() - 1; n > from; --n) {
+      std::swap(perm[static_cast<std::size_t>(n)], perm[static_cast<std::size_t>(random_.between(from, n))]);
+    }
+    const Value y = make_.op("transpose", {x}, {{"perm", perm}});
+    if (!random_.chance(25)) return y;
+    std::vector<std::int64_t> back(perm.size());
+    for (std::size_t n = 0; n < perm.size(); ++n)
+      back[static_cast<std::size_t>(perm[n])] = static_cast<std::int64_t>(n);
+    return make_.op("transpose", {random_.chance(50) ? unary(inner(y)) : inner(y)}, {{"perm", back}});
+  }
+  void pools() {
+    const std::optional<Value> x = pick_rank(4);
+    if (!x) return;
+    if (random_.chance(30)) return put(tail(make_.op("global_avg_pool", {*x}), 1));
+    if (random_.chance(20)) {
+      if (elements(x->dims) * 4 <= kMaxElements) put(make_.op("upsample", {*x}, {{"factors", {2, 2}}}));
+      return;
+    }
+    json attrs = {{"kernel", {1, 1}}, {"pads", {0, 0, 0, 0}}, {"strides", {1, 1}}};
+    for (int n = 0; n < 2; ++n) {
+      const std::int64_t kernel =
+          random_.between(1, std::min<std::int64_t>(3, x->dims[static_cast<std::size_t>(2 + n)]));
+      attrs["kernel"][n] = kernel;
+      attrs["strides"][n] = random_.between(1, 2);
+      attrs["pads"][n] = attrs["pads"][n + 2] = random_.between(0, kernel / 2);
+    }
+    const Value y = make_.op(random_.chance(50) ? "max_pool" : "avg_pool", {*x}, attrs);
+    put(random_.chance(40) ? unary(inner(y)) : y);
+  }
+  /// A product with constant weights, of [..., k].
+  Value linear(const Value& x, std::int64_t columns) {
+    const std::int64_t depth = x.dims.back();
+    if (x.rank() == 2 && random_.chance(45)) {
+      std::vector<Value> inputs = {x, weights({columns, depth}, depth)};
+      if (random_.chance(60)) inputs.push_back(vector(columns, -1, 1));
+      return make_.op("fully_connected", inputs);
+    }
+    const bool transposed_weights = random_.chance(35);
+    Value w = weights(transposed_weights ? Dims{columns, depth} : Dims{depth, columns}, depth);
+    if (random_.chance(12)) w = computed(w);
+    Value y = make_.op("matmul", {x, w}, {{"transpose_b", transposed_weights ? 1 : 0}});
+    if (random_.chance(60)) {
+      const Value bias = vector(columns, -1, 1);
+      y = random_.chance(70) ? make_.op("add", {inner(y), bias}) : make_.op("add", {bias, inner(y)});
+    }
+    return y;
+  }
+  void dense() {
+    const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 2; });
+    if (!x) return;
+    const Value y = linear(*x, random_.between(1, 12));
+    put(tail(y, y.rank() - 1));
+  }
+  /// Products of two values, and attention as published networks spell it.
+  void products() {
+    const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 2 && elements(v.dims) <= 400; });
+    if (!x) return;
+    Value y = make_.op("matmul", {*x, random_.chance(40) ? unary(*x) : *x}, {{"transpose_b", 1}});
+    y = make_.op("mul", {inner(y), make_.number(1 / std::sqrt(static_cast<double>(x->dims.back())))});
+    if (elements(y.dims) > kMaxElements) return put(make_.op("reduce_mean", {y}));
+    y = make_.op("softmax", {inner(y)}, {{"axis", -1}});
+    put(random_.chance(70) ? make_.op("matmul", {inner(y), *x}) : y);
+  }
+  void softmax() {
+    const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 1; });
+    if (!x) return;
+    const Value y = make_.op("softmax", {*x}, {{"axis", random_.between(-1, x->rank() - 1)}});
+    put(random_.chance(40) ? with_constant(inner(y)) : y);
+  }
+  void squeeze_excite() {
+    const std::optional<Value> x = pick_rank(4);
+    if (!x) return;
+    Value gate = activation(pointwise_conv(make_.op("global_avg_pool", {*x}), random_.between(1, 4)));
+    gate = make_.op(random_.chance(50) ? "logistic" : "hard_sigmoid", {inner(pointwise_conv(gate, x->dims[1]))});
+    put(random_.chance(50) ? make_.op("mul", {*x, inner(gate)}) : make_.op("mul", {inner(gate), *x}));
+  }
+  void normalised() {
+    const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 2; });
+    if (!x) return;
+    const Value y = batch_norm(*x);
+    put(random_.chance(60) ? activation(inner(y)) : y);
+  }
+  /// Layer normalisation of the last axis, spelled out.
+  void spelled_norm() {
+    const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 2 && v.dims.back() > 1; });
+    if (!x) return;
+    const Value axes = make_.integers({-1});
+    const Value centred = make_.op("sub", {*x, make_.op("reduce_mean", {*x, axes})});
+    const Value variance = make_.op("reduce_mean", {make_.op("mul", {centred, centred}), axes});
+    const Value deviation = make_.op("sqrt", {make_.op("add", {variance, make_.number(0.1)})});
+    Value y = make_.op("div", {inner(centred), deviation});
+    y = make_.op("mul", {y, vector(x->dims.back(), 0.3, 1.5)});
+    put(make_.op("add", {inner(y), vector(x->dims.back(), -1, 1)}));
+  }
+  /// Constants that other constants give, then read by something that varies.
+  void folded() {
+    const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 2; });
+    if (!x) return;
+    const std::int64_t size = x->dims.back();
+    Value c = random_constant({2, size}, -1, 1);
+    c = random_.chance(50) ? make_.op("reshape", {c}, {{"shape", {size, 2}}}) : make_.op("transpose", {c});
+    if (random_.chance(50)) c = unary(c);
+    if (random_.chance(10)) make_.output(c);
+    if (random_.chance(50)) return put(make_.op("matmul", {*x, c}));
+    c = make_.op("reshape", {slice(c, 1, 0, 1)}, {{"shape", {-1}}});
+    put(make_.op(random_.chance(50) ? "add" : "mul", {*x, c}));
+  }
+
+  void set_profile(RandomNetwork* result) {
+    Dims min = pool_[0].dims, max = min;
+    min[0] = 1;
+    max[0] = batch_ + 2;
+    // Some networks are others with another batch, say those with weights of its size; they stay as they are.
+    if (result->network.set_profile("x0", min, pool_[0].dims, max).ok()) result->max_batch = max[0];
+  }
+
+  const Recipe& recipe_;
+  NetworkMaker make_;
+  Random random_;
+  std::vector<Value> pool_;
+  std::int64_t batch_ = 1;
+  bool varying_ = false;
+};
+
+}  // namespace
+
+Recipe recipe_of(std::uint64_t seed) {
+  Recipe recipe{seed, {}};
+  const std::int64_t count = Random(seed ^ 0x5851F42D4C957F2Dull).between(2, 9);
+  for (int step = 0; step < count; ++step) recipe.steps.push_back(step);
+  return recipe;
+}
+
+RandomNetwork make_random_network(const Library& library, const Recipe& recipe) {
+  return Generator(library, recipe).run();
+}
+
+}  // namespace tenon::fusion

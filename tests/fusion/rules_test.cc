@@ -1,0 +1,214 @@
+// Each rule applies to the small network that it is made for, keeps its numbers, and leaves alone what only looks like
+// it. A rule without a row here is a failure: add one, and a mutant to mutate_rules.py.
+//
+// $TENON_FUSION_DISABLED, ids with commas between them, switches rules off; then their rows have to fail.
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <functional>
+#include <sstream>
+
+#include "tests/fusion/engines.h"
+#include "tests/fusion/network_maker.h"
+#include "tests/fusion/random_network.h"
+
+namespace tenon::fusion {
+namespace {
+
+using nlohmann::json;
+
+struct Row {
+  std::string rule;
+  std::string what;
+  int count = 0;  ///< how often the rule applies
+  std::function<void(NetworkMaker&)> make;
+};
+
+Value numbers(NetworkMaker& make, const Dims& dims, double low = -1, double high = 1) {
+  return make.constant(dims, Random(static_cast<std::uint64_t>(elements(dims))).numbers(elements(dims), low, high));
+}
+Value image(NetworkMaker& make) { return make.input({2, 4, 6, 5}); }
+Value conv(NetworkMaker& make, const Value& x, std::int64_t filters, bool bias, std::int64_t groups = 1) {
+  std::vector<Value> inputs = {x, numbers(make, {filters, x.dims[1] / groups, 3, 3})};
+  if (bias) inputs.push_back(numbers(make, {filters}));
+  return make.op("conv2d", inputs, {{"pads", {1, 1, 1, 1}}, {"groups", groups}});
+}
+Value batch_norm(NetworkMaker& make, const Value& x, const json& attrs) {
+  const Dims channels = {x.dims[1]};
+  return make.op(
+      "batch_norm",
+      {x, numbers(make, channels), numbers(make, channels), numbers(make, channels), numbers(make, channels, 0.01, 1)},
+      attrs);
+}
+
+void add_activations(std::vector<Row>* rows) {
+  for (const std::string& form : spelled_forms()) {
+    const std::string rule = "tenon.fuse_" + form + "/1";
+    const auto row = [&](const std::string& what, int count, std::function<void(NetworkMaker&)> make) {
+      rows->push_back({rule, what, count, std::move(make)});
+    };
+    row("spelled", 1, [form](NetworkMaker& make) { make.output(spell(make, form, image(make))); });
+    row("twice", 2, [form](NetworkMaker& make) {
+      make.output(spell(make, form, spell(make, form, make.op("sin", {image(make)}))));
+    });
+    row("gate_of_another_value", 0, [form](NetworkMaker& make) {
+      const Value x = image(make), other = image(make);
+      make.output(spell(make, form, x, 0, other));
+    });
+    if (form == "swish" || form == "mish") continue;
+    row("another_constant", 0, [form](NetworkMaker& make) {
+      const Value x = image(make);
+      make.output(spell(make, form, x, 0.125, x));
+    });
+  }
+  rows->push_back({"tenon.fuse_swish/1", "gate_is_an_output", 0, [](NetworkMaker& make) {
+                     const Value x = image(make), gate = make.op("logistic", {x});
+                     make.output(gate);
+                     make.output(make.op("mul", {x, gate}));
+                   }});
+  rows->push_back({"tenon.fuse_swish/1", "gate_is_read_twice", 0, [](NetworkMaker& make) {
+                     const Value x = image(make), gate = make.op("logistic", {x});
+                     make.output(make.op("add", {make.op("mul", {gate, x}), gate}));
+                   }});
+  rows->push_back(
+      {"tenon.fuse_hard_swish/1", "divisor_with_more_dims", 0, [](NetworkMaker& make) {
+         const Value x = make.input({5});
+         const Value gate = make.op("clip", {make.op("add", {x, make.number(3)}), make.number(0), make.number(6)});
+         make.output(make.op("div", {make.op("mul", {x, gate}), make.number(6, {1, 1})}));
+       }});
+}
+
+void add_batch_norm(std::vector<Row>* rows) {
+  const auto row = [&](const std::string& what, int count, std::function<void(NetworkMaker&)> make) {
+    rows->push_back({"tenon.fold_batch_norm/1", what, count, std::move(make)});
+  };
+  row("bias", 1, [](NetworkMaker& make) {
+    make.output(batch_norm(make, conv(make, image(make), 6, true), {{"epsilon", 0.05}}));
+  });
+  row("no_bias", 1, [](NetworkMaker& make) {
+    make.output(batch_norm(make, conv(make, image(make), 3, false), {{"epsilon", 0.05}}));
+  });
+  row("epsilon_outside", 1, [](NetworkMaker& make) {
+    const Value y = conv(make, image(make), 6, true);
+    make.output(batch_norm(make, y, {{"epsilon", 0.05}, {"epsilon_place", "outside"}}));
+  });
+  row("groups", 1, [](NetworkMaker& make) {
+    make.output(batch_norm(make, conv(make, image(make), 8, true, 4), {{"epsilon", 0.05}}));
+  });
+  row("norm_alone", 0, [](NetworkMaker& make) { make.output(batch_norm(make, image(make), nullptr)); });
+  row("convolution_is_an_output", 0, [](NetworkMaker& make) {
+    const Value y = conv(make, image(make), 6, true);
+    make.output(y);
+    make.output(batch_norm(make, y, nullptr));
+  });
+  row("convolution_is_read_twice", 0, [](NetworkMaker& make) {
+    const Value y = conv(make, image(make), 6, true);
+    make.output(make.op("sub", {batch_norm(make, y, nullptr), y}));
+  });
+  row("weights_vary", 0, [](NetworkMaker& make) {
+    const Value x = image(make), weights = make.input({6, 4, 1, 1});
+    make.output(batch_norm(make, make.op("conv2d", {x, weights}), nullptr));
+  });
+}
+
+void add_core(std::vector<Row>* rows) {
+  const auto folds = [&](const std::string& what, int count, std::function<void(NetworkMaker&)> make) {
+    rows->push_back({"tenon.core.fold_constants/1", what, count, std::move(make)});
+  };
+  folds("one_node", 1, [](NetworkMaker& make) {
+    const Value sum = make.op("sub", {numbers(make, {5}), numbers(make, {6, 5})});
+    make.output(make.op("add", {image(make), sum}));
+  });
+  folds("chain", 3, [](NetworkMaker& make) {
+    const Value turned = make.op("transpose", {numbers(make, {5, 6})});
+    const Value changed = make.op("exp", {make.op("neg", {turned})});
+    make.output(make.op("mul", {image(make), changed}));
+  });
+  folds("output_of_a_constant_stays", 0, [](NetworkMaker& make) {
+    make.output(make.op("neg", {numbers(make, {4, 3})}));
+    make.output(make.op("neg", {image(make)}));
+  });
+  folds("nothing_constant", 0, [](NetworkMaker& make) { make.output(make.op("sub", {image(make), image(make)})); });
+
+  const auto absorbs = [&](const std::string& what, int count,
+                           std::function<Value(NetworkMaker&, const Value&)> after) {
+    rows->push_back({"tenon.core.epilogue/1", what, count,
+                     [after](NetworkMaker& make) { make.output(after(make, conv(make, image(make), 8, true))); }});
+  };
+  absorbs("relu", 1, [](NetworkMaker& make, const Value& y) { return make.op("relu", {y}); });
+  absorbs("leaky_relu_clip", 2, [](NetworkMaker& make, const Value& y) {
+    return make.op("clip", {make.op("leaky_relu", {y}, {{"alpha", 0.3}}), make.number(-0.2), make.number(1.5)});
+  });
+  absorbs("elu_logistic", 2, [](NetworkMaker& make, const Value& y) {
+    return make.op("logistic", {make.op("elu", {y}, {{"alpha", 0.7}})});
+  });
+  absorbs("convolution_is_an_output", 0, [](NetworkMaker& make, const Value& y) {
+    make.output(y);
+    return make.op("relu", {y});
+  });
+  absorbs("more_dims", 0, [](NetworkMaker& make, const Value& y) {
+    return make.op("add", {y, make.number(2, {1, 1, 1, 1, 1})});
+  });
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = [] {
+    std::vector<Row> made;
+    add_activations(&made);
+    add_batch_norm(&made);
+    add_core(&made);
+    return made;
+  }();
+  return all;
+}
+
+Engines& engines() {
+  static Engines all("cpu");
+  return all;
+}
+
+class Rules : public ::testing::TestWithParam<Row> {};
+
+TEST_P(Rules, AppliesAndKeepsTheNumbers) {
+  const Row& row = GetParam();
+  NetworkMaker make(engines().library());
+  row.make(make);
+  std::set<std::string> disabled;
+  const char* given = std::getenv("TENON_FUSION_DISABLED");
+  std::istringstream ids(given != nullptr ? given : "");
+  for (std::string id; std::getline(ids, id, ',');) disabled.insert(id);
+
+  const Outputs expected = engines().reference(make.network(), 1);
+  // The rule alone, and among all others.
+  for (const std::set<std::string>& without : {engines().all_but({row.rule}), std::set<std::string>()}) {
+    std::set<std::string> off = without;
+    off.insert(disabled.begin(), disabled.end());
+    const Built built = engines().build(make.network(), off);
+    const auto fired = built.fired.find(row.rule);
+    EXPECT_EQ(fired == built.fired.end() ? 0 : fired->second, row.count) << make.network().dump().value();
+    const Difference wrong = difference(engines().run(built, 1), expected);
+    EXPECT_FALSE(too_large(wrong)) << "output " << wrong.output << ": relative l2 " << wrong.l2 << ", largest error "
+                                   << wrong.largest;
+  }
+}
+
+std::string name_of(const ::testing::TestParamInfo<Row>& info) {
+  std::string name = info.param.rule + "_" + info.param.what;
+  for (char& letter : name) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+  }
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(All, Rules, ::testing::ValuesIn(rows()), name_of);
+
+TEST(RuleTable, HasEveryRule) {
+  for (const std::string& rule : engines().rules()) {
+    const bool found =
+        std::any_of(rows().begin(), rows().end(), [&](const Row& row) { return row.rule == rule && row.count > 0; });
+    EXPECT_TRUE(found) << rule << " has no row in rules_test.cc that it applies to";
+  }
+}
+
+}  // namespace
+}  // namespace tenon::fusion
