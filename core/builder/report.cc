@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/builder/builder.h"
+#include "core/memory/planner.h"
 
 namespace tenon {
 namespace {
@@ -15,6 +16,29 @@ using nlohmann::json;
 json rerank_json(const CacheGraph::Rerank& entry) {
   return {{"layer", entry.layer}, {"key", to_text(entry.key)},     {"tactic_hash", to_text(entry.tactic)},
           {"ms", entry.ms},       {"rival", to_text(entry.rival)}, {"rival_ms", entry.rival_ms}};
+}
+
+json names_of(const Plan& plan, const std::vector<std::uint32_t>& tensors) {
+  json names = json::array();
+  for (const std::uint32_t tensor : tensors) {
+    if (tensor != kNoTensor) names.push_back(plan.tensors[tensor].name);
+  }
+  return names;
+}
+
+/// The kernel's aliases that the placement made use of.
+json shares_json(const Plan& plan, const PlanNode& node) {
+  json shares = json::array();
+  for (const TnAlias& alias : node.combo.aliases) {
+    if (node.inputs[alias.input] == kNoTensor) continue;
+    const PlanTensor& from = plan.tensors[node.inputs[alias.input]];
+    const PlanTensor& to = plan.tensors[node.outputs[alias.output]];
+    if (from.storage != Storage::kArena || to.storage != Storage::kArena) continue;
+    if (from.offset >= to.offset + to.bytes || to.offset >= from.offset + from.bytes) continue;
+    const bool in_place = alias.kind == TN_MAY_ALIAS || alias.kind == TN_MUST_ALIAS;
+    shares.push_back({{"output", to.name}, {"input", from.name}, {"in_place", in_place}});
+  }
+  return shares;
 }
 
 json layer_json(const Plan& plan, const PlanNode& node, const LayerTrace& trace) {
@@ -32,6 +56,9 @@ json layer_json(const Plan& plan, const PlanNode& node, const LayerTrace& trace)
           {"dtype", dtype_name(first.dtype)},
           {"format", format_text(first.format)},
           {"fused_from", node.members},
+          {"inputs", names_of(plan, node.inputs)},
+          {"outputs", names_of(plan, node.outputs)},
+          {"shares", shares_json(plan, node)},
           {"stream", node.stream}};
 }
 
@@ -86,6 +113,7 @@ json report_json(const BuildOutput& output) {
             {"context_device", plan.context_device_bytes},
             {"activation", plan.arena_bytes},
             {"activation_lower_bound", plan.arena_lower_bound},
+            {"alignment", kArenaAlignment},
             {"workspace", plan.workspace_bytes}}},
           {"values", values},
           {"rules", rules},
