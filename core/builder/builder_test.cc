@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/plan/placement.h"
 #include "core/plan/plan_file.h"
 #include "core/runtime/engine.h"
 #include "core/tuner/cache_test_util.h"
@@ -242,8 +243,29 @@ TEST_F(BuilderTest, ReportSaysWhatWasBuilt) {
     bound = std::max(bound, alive);
   }
   EXPECT_EQ(report["memory"]["activation_lower_bound"], bound);
+  EXPECT_EQ(report["memory"]["alignment"], 256);
+  EXPECT_EQ(report["layers"][0]["inputs"], (std::vector<std::string>{"x", "w1"}));
+  EXPECT_EQ(report["layers"][1]["inputs"][0], report["layers"][0]["outputs"][0]);
+  EXPECT_EQ(report["layers"][1]["outputs"][0], report["values"][1]["name"]);
+  EXPECT_TRUE(report["layers"][1]["shares"].empty());
   EXPECT_FALSE(explain_json(*output, "weigh9").ok());
   EXPECT_NE(explain_json(*output, "weigh9").status().message().find("weigh"), std::string::npos);
+}
+
+TEST_F(BuilderTest, ReportSaysWhatRunsInPlace) {
+  auto output = build(network(true), options_);
+  ASSERT_TRUE(output.ok());
+  output->plan.nodes[1].combo.aliases = {{0, 0, TN_MAY_ALIAS, 0}};
+  ASSERT_TRUE(place_tensors(&output->plan).ok());
+  const auto report = report_json(*output);
+  EXPECT_TRUE(report["layers"][0]["shares"].empty());
+  ASSERT_EQ(report["layers"][1]["shares"].size(), 1u);
+  const auto& share = report["layers"][1]["shares"][0];
+  EXPECT_EQ(share["output"], report["values"][1]["name"]);
+  EXPECT_EQ(share["input"], report["values"][0]["name"]);
+  EXPECT_EQ(share["in_place"], true);
+  EXPECT_EQ(report["values"][0]["offset"], report["values"][1]["offset"]);
+  EXPECT_EQ(report["memory"]["activation_lower_bound"], 256) << "two tensors of 12 bytes in one buffer";
 }
 
 TEST_F(BuilderTest, SeveralBuildersShareOneCache) {

@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/builder/builder.h"
+#include "core/memory/planner.h"
 
 namespace tenon {
 namespace {
@@ -17,7 +18,37 @@ json rerank_json(const CacheGraph::Rerank& entry) {
           {"ms", entry.ms},       {"rival", to_text(entry.rival)}, {"rival_ms", entry.rival_ms}};
 }
 
-json layer_json(const Plan& plan, const PlanNode& node, const LayerTrace& trace) {
+json names_of(const Plan& plan, const std::vector<std::uint32_t>& tensors) {
+  json names = json::array();
+  for (const std::uint32_t tensor : tensors) {
+    if (tensor != kNoTensor) names.push_back(plan.tensors[tensor].name);
+  }
+  return names;
+}
+
+/// Of what the kernel lets share memory, what the placement made use of.
+json shares_json(const Plan& plan, const PlanNode& node) {
+  json shares = json::array();
+  for (const TnAlias& alias : node.combo.aliases) {
+    if (node.inputs[alias.input] == kNoTensor) continue;
+    const PlanTensor& from = plan.tensors[node.inputs[alias.input]];
+    const PlanTensor& to = plan.tensors[node.outputs[alias.output]];
+    if (from.storage != Storage::kArena || to.storage != Storage::kArena) continue;
+    if (from.offset >= to.offset + to.bytes || to.offset >= from.offset + from.bytes) continue;
+    const bool in_place = alias.kind == TN_MAY_ALIAS || alias.kind == TN_MUST_ALIAS;
+    shares.push_back({{"output", to.name}, {"input", from.name}, {"in_place", in_place}});
+  }
+  for (const Share& share : node.shares) {
+    if (!is_in_place(plan, node, share)) continue;
+    const PlanTensor& from = plan.tensors[node.inputs[share.input]];
+    const PlanTensor& to = plan.tensors[node.outputs[share.output]];
+    shares.push_back({{"output", to.name}, {"input", from.name}, {"in_place", false}});
+  }
+  return shares;
+}
+
+json layer_json(const Plan& plan, std::size_t step, const LayerTrace& trace) {
+  const PlanNode& node = plan.nodes[step];
   const CandidateTime& time = trace.result.times[trace.chosen];
   const PlanTensor& first = plan.tensors[node.outputs.front()];
   return {{"name", node.name},
@@ -32,6 +63,10 @@ json layer_json(const Plan& plan, const PlanNode& node, const LayerTrace& trace)
           {"dtype", dtype_name(first.dtype)},
           {"format", format_text(first.format)},
           {"fused_from", node.members},
+          {"inputs", names_of(plan, node.inputs)},
+          {"outputs", names_of(plan, node.outputs)},
+          {"shares", shares_json(plan, node)},
+          {"step", step},
           {"stream", node.stream}};
 }
 
@@ -61,8 +96,7 @@ json report_json(const BuildOutput& output) {
   json layers = json::array(), views = json::array(), values = json::array(), rules = json::array(),
        reranked = json::array();
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    const PlanNode& node = plan.nodes[n];
-    (does_nothing(plan, node) ? views : layers).push_back(layer_json(plan, node, output.layers[n]));
+    (does_nothing(plan, plan.nodes[n]) ? views : layers).push_back(layer_json(plan, n, output.layers[n]));
   }
   std::uint64_t weights = 0;
   for (const auto& constant : plan.constants) weights += constant->bytes();
@@ -90,6 +124,7 @@ json report_json(const BuildOutput& output) {
             {"context_device", plan.context_device_bytes},
             {"activation", plan.arena_bytes},
             {"activation_lower_bound", plan.arena_lower_bound},
+            {"alignment", kArenaAlignment},
             {"workspace", plan.workspace_bytes}}},
           {"values", values},
           {"rules", rules},

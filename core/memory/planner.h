@@ -11,6 +11,9 @@
 
 namespace tenon {
 
+/// Of every buffer in activation memory: what cudaMalloc promises, and enough for any vector load.
+inline constexpr std::uint64_t kArenaAlignment = 256;
+
 /// One buffer: alive from step first_use to step last_use, both included.
 struct Lifetime {
   std::uint64_t bytes = 0;
@@ -25,6 +28,6 @@ struct MemoryPlan {
 };
 
 /// Same lifetimes, same offsets. Zero-sized buffers get offset 0. kInvalid for last_use < first_use or overflow.
-Result<MemoryPlan> plan_memory(const std::vector<Lifetime>& lifetimes, std::uint64_t alignment = 256);
+Result<MemoryPlan> plan_memory(const std::vector<Lifetime>& lifetimes, std::uint64_t alignment = kArenaAlignment);
 
 }  // namespace tenon

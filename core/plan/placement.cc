@@ -110,14 +110,17 @@ class Sharing {
 
 }  // namespace
 
+bool is_in_place(const Plan& plan, const PlanNode& node, const Share& share) {
+  const PlanTensor& input = plan.tensors[node.inputs[share.input]];
+  const PlanTensor& output = plan.tensors[node.outputs[share.output]];
+  if (input.storage != Storage::kArena || output.storage != Storage::kArena) return false;
+  return share.output_inside ? output.offset == input.offset + share.offset
+                             : input.offset == output.offset + share.offset;
+}
+
 bool does_nothing(const Plan& plan, const PlanNode& node) {
-  return !node.shares.empty() && std::all_of(node.shares.begin(), node.shares.end(), [&](const Share& share) {
-    const PlanTensor& input = plan.tensors[node.inputs[share.input]];
-    const PlanTensor& output = plan.tensors[node.outputs[share.output]];
-    if (input.storage != Storage::kArena || output.storage != Storage::kArena) return false;
-    return share.output_inside ? output.offset == input.offset + share.offset
-                               : input.offset == output.offset + share.offset;
-  });
+  return !node.shares.empty() && std::all_of(node.shares.begin(), node.shares.end(),
+                                             [&](const Share& share) { return is_in_place(plan, node, share); });
 }
 
 Status place_tensors(Plan* plan) {

@@ -108,7 +108,9 @@ struct PlanIo {
 Status check_dims(const PlanIo& input, const TnDims& dims);
 
 struct Plan;
-/// Whether a node has nothing to do, because all that it would copy lies in its place already.
+/// Whether what a view would copy lies in its place already.
+bool is_in_place(const Plan& plan, const PlanNode& node, const Share& share);
+/// Whether a node has nothing to do, because that holds for all that it would copy.
 bool does_nothing(const Plan& plan, const PlanNode& node);
 
 struct Plan {

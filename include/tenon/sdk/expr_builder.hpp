@@ -11,6 +11,36 @@
 namespace tenon {
 inline namespace sdk {
 
+/// How many arguments a primitive takes, 0 to 3; -1 for one that this header does not know.
+inline int expr_arity(int32_t primitive) {
+  switch (primitive) {
+    case TN_EX_INPUT:
+    case TN_EX_CONSTANT:
+      return 0;
+    case TN_EX_NEG:
+    case TN_EX_ABS:
+    case TN_EX_EXP:
+    case TN_EX_LOG:
+    case TN_EX_TANH:
+    case TN_EX_ERF:
+    case TN_EX_SQRT:
+    case TN_EX_RSQRT:
+    case TN_EX_SIN:
+    case TN_EX_COS:
+    case TN_EX_FLOOR:
+    case TN_EX_CEIL:
+    case TN_EX_ROUND_EVEN:
+    case TN_EX_SIGN:
+    case TN_EX_NOT:
+    case TN_EX_CAST:
+      return 1;
+    case TN_EX_SELECT:
+      return 3;
+    default:
+      return primitive >= TN_EX_ADD && primitive <= TN_EX_EQUAL ? 2 : -1;
+  }
+}
+
 /// Values are numbers of instructions; each call appends one and returns its number. The last one is the result.
 class ExprBuilder {
  public:

@@ -139,14 +139,6 @@ class EpilogueMatcher {
   static bool is_operand(const TnExpr& e, int32_t at, uint32_t operand) {
     return e.instrs[at].primitive == TN_EX_INPUT && e.instrs[at].operand == operand;
   }
-  static int arity(int32_t primitive) {
-    if (primitive == TN_EX_INPUT || primitive == TN_EX_CONSTANT) return 0;
-    if (primitive == TN_EX_SELECT) return 3;
-    if ((primitive >= TN_EX_NEG && primitive <= TN_EX_RSQRT) || primitive == TN_EX_NOT || primitive == TN_EX_CAST)
-      return 1;
-    if (primitive >= TN_EX_SIN && primitive <= TN_EX_SIGN) return 1;
-    return 2;
-  }
   static int32_t argument(const TnExprInstr& instr, int n) { return n == 0 ? instr.a : n == 1 ? instr.b : instr.c; }
 
   /// Same value, whatever the numbering.
@@ -154,10 +146,10 @@ class EpilogueMatcher {
     if (p == q) return true;
     const TnExprInstr& a = e.instrs[p];
     const TnExprInstr& b = e.instrs[q];
-    if (a.primitive != b.primitive || a.dtype != b.dtype) return false;
+    if (a.primitive != b.primitive || a.dtype != b.dtype || expr_arity(a.primitive) < 0) return false;
     if (a.primitive == TN_EX_INPUT) return a.operand == b.operand;
     if (a.primitive == TN_EX_CONSTANT) return a.value == b.value;
-    for (int n = 0; n < arity(a.primitive); ++n) {
+    for (int n = 0; n < expr_arity(a.primitive); ++n) {
       if (!same(e, argument(a, n), argument(b, n))) return false;
     }
     return true;
@@ -177,7 +169,7 @@ class EpilogueMatcher {
       if (want.value == kBeta) return found->beta = have.value, true;
       return want.value == have.value;
     }
-    for (int n = 0; n < arity(want.primitive); ++n) {
+    for (int n = 0; n < expr_arity(want.primitive); ++n) {
       if (!fits(pattern, argument(want, n), e, argument(have, n), found)) return false;
     }
     return true;
