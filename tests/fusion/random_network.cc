@@ -52,6 +52,7 @@ class Generator {
         {&Generator::pools, 5},        {&Generator::dense, 10},         {&Generator::products, 4},
         {&Generator::softmax, 4},      {&Generator::squeeze_excite, 4}, {&Generator::normalised, 4},
         {&Generator::folded, 5},       {&Generator::spelled_norm, 3},   {&Generator::bottleneck, 5},
+        {&Generator::twins, 3},
     };
     int total = 0;
     for (const auto& [step, weight] : kinds) total += weight;
@@ -495,6 +496,13 @@ class Generator {
     Value y = make_.op("div", {inner(centred), deviation});
     y = make_.op("mul", {y, vector(x->dims.back(), 0.3, 1.5)});
     put(make_.op("add", {inner(y), vector(x->dims.back(), -1, 1)}));
+  }
+  /// The same thing computed twice.
+  void twins() {
+    const std::optional<Value> x = pick([](const Value&) { return true; });
+    if (!x) return;
+    const Value first = make_.op("tanh", {*x}), second = make_.op("tanh", {*x});
+    put(make_.op("mul", {first, inner(unary(second))}));
   }
   /// Constants that other constants give, then read by something that varies.
   void folded() {

@@ -112,6 +112,41 @@ void add_batch_norm(std::vector<Row>* rows) {
   });
 }
 
+void add_folds(std::vector<Row>* rows) {
+  for (const auto& [rule, op] :
+       {std::pair<std::string, std::string>{"tenon.fold_bias/1", "add"}, {"tenon.fold_scale/1", "mul"}}) {
+    const auto row = [&, op = op](const std::string& what, int count, const Dims& dims, bool bias, bool first = false) {
+      rows->push_back({rule, what, count, [=](NetworkMaker& make) {
+                         const Value y = conv(make, image(make), 6, bias), c = numbers(make, dims);
+                         make.output(first ? make.op(op, {c, y}) : make.op(op, {y, c}));
+                       }});
+    };
+    row("channels", 1, {6, 1, 1}, true);
+    row("no_bias", 1, {1, 6, 1, 1}, false);
+    row("one_number_first", 1, {}, true, true);
+    row("along_the_width", 0, {5}, true);
+    row("full", 0, {1, 6, 6, 5}, true);
+    row("more_dims", 0, {1, 1, 6, 1, 1}, true);
+    rows->push_back({rule, "weights_vary", 0, [op = op](NetworkMaker& make) {
+                       const Value x = image(make), weights = make.input({6, 4, 1, 1});
+                       make.output(make.op(op, {make.op("conv2d", {x, weights}), numbers(make, {6, 1, 1})}));
+                     }});
+  }
+  const auto row = [&](const std::string& what, int count, const Dims& x, const Dims& w, const json& attrs,
+                       const Dims& bias) {
+    rows->push_back({"tenon.fuse_matmul_bias/1", what, count, [=](NetworkMaker& make) {
+                       const Value y = make.op("matmul", {make.input(x), numbers(make, w)}, attrs);
+                       make.output(make.op("add", {y, numbers(make, bias)}));
+                     }});
+  };
+  row("plain", 1, {3, 4}, {4, 6}, nullptr, {6});
+  row("transposed_weights", 1, {3, 4}, {6, 4}, {{"transpose_b", 1}}, {1, 6});
+  row("transposed_x", 0, {4, 3}, {4, 6}, {{"transpose_a", 1}}, {6});
+  row("more_matrices", 0, {2, 3, 4}, {4, 6}, nullptr, {6});
+  row("a_number_for_each_row", 0, {6, 4}, {4, 6}, nullptr, {6, 1});
+  row("one_number", 0, {3, 4}, {4, 6}, nullptr, {1});
+}
+
 void add_core(std::vector<Row>* rows) {
   const auto folds = [&](const std::string& what, int count, std::function<void(NetworkMaker&)> make) {
     rows->push_back({"tenon.core.fold_constants/1", what, count, std::move(make)});
@@ -143,6 +178,15 @@ void add_core(std::vector<Row>* rows) {
   absorbs("elu_logistic", 2, [](NetworkMaker& make, const Value& y) {
     return make.op("logistic", {make.op("elu", {y}, {{"alpha", 0.7}})});
   });
+  absorbs("residual", 2, [](NetworkMaker& make, const Value& y) {
+    return make.op("relu", {make.op("add", {make.input(y.dims), y})});
+  });
+  absorbs("both_operands_are_convolutions", 1, [](NetworkMaker& make, const Value& y) {
+    return make.op("add", {y, conv(make, image(make), 8, false)});
+  });
+  absorbs("operand_of_fewer_dims", 0, [](NetworkMaker& make, const Value& y) {
+    return make.op("add", {y, make.input({6, 5})});
+  });
   absorbs("convolution_is_an_output", 0, [](NetworkMaker& make, const Value& y) {
     make.output(y);
     return make.op("relu", {y});
@@ -152,12 +196,35 @@ void add_core(std::vector<Row>* rows) {
   });
 }
 
+void add_duplicates(std::vector<Row>* rows) {
+  const auto row = [&](const std::string& what, int count, std::function<void(NetworkMaker&)> make) {
+    rows->push_back({"tenon.core.merge_duplicates/1", what, count, std::move(make)});
+  };
+  row("chains", 2, [](NetworkMaker& make) {
+    const Value x = image(make);
+    const auto chain = [&] { return make.op("softmax", {make.op("tanh", {x})}, {{"axis", 1}}); };
+    const Value first = chain();
+    make.output(make.op("sub", {first, make.op("sin", {chain()})}));
+  });
+  row("other_attributes", 0, [](NetworkMaker& make) {
+    const Value x = image(make);
+    make.output(make.op("sub", {make.op("softmax", {x}, {{"axis", 1}}), make.op("softmax", {x}, {{"axis", 2}})}));
+  });
+  row("both_are_outputs", 0, [](NetworkMaker& make) {
+    const Value x = image(make);
+    make.output(make.op("tanh", {x}));
+    make.output(make.op("tanh", {x}));
+  });
+}
+
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = [] {
     std::vector<Row> made;
     add_activations(&made);
     add_batch_norm(&made);
+    add_folds(&made);
     add_core(&made);
+    add_duplicates(&made);
     return made;
   }();
   return all;
