@@ -118,7 +118,8 @@ class Generator {
       case 5:
         return varying_ ? Dims{} : x.dims;
       default:
-        return random_.chance(20) && x.rank() < 5 ? Dims(static_cast<std::size_t>(x.rank() + 1), 1) : Dims{1};
+        return random_.chance(20) && x.rank() < 5 && !varying_ ? Dims(static_cast<std::size_t>(x.rank() + 1), 1)
+                                                               : Dims{1};
     }
   }
 
@@ -458,7 +459,8 @@ class Generator {
   }
   /// Products of two values, and attention as published networks spell it.
   void products() {
-    const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 2 && elements(v.dims) <= 400; });
+    const std::optional<Value> x =
+        pick([&](const Value& v) { return v.rank() >= (varying_ ? 3 : 2) && elements(v.dims) <= 400; });
     if (!x) return;
     Value y = make_.op("matmul", {*x, random_.chance(40) ? unary(*x) : *x}, {{"transpose_b", 1}});
     y = make_.op("mul", {inner(y), make_.number(1 / std::sqrt(static_cast<double>(x->dims.back())))});

@@ -164,6 +164,11 @@ void add_core(std::vector<Row>* rows) {
     make.output(make.op("neg", {numbers(make, {4, 3})}));
     make.output(make.op("neg", {image(make)}));
   });
+  folds("dims_that_vary", 0, [](NetworkMaker& make) {
+    const Value x = image(make);
+    make.output(make.op("mul", {x, make.op("cast", {make.op("shape", {x}, {{"end", 1}})}, {{"to", "f32"}})}));
+    must(make.network().set_profile("x0", {1, 4, 6, 5}, x.dims, {3, 4, 6, 5}));
+  });
   folds("nothing_constant", 0, [](NetworkMaker& make) { make.output(make.op("sub", {image(make), image(make)})); });
 
   const auto absorbs = [&](const std::string& what, int count,

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Checks that the tests of the fusion rules bite: each rule switched off, and each rule broken, has to fail one of them.
+
+    mutate_rules.py SOURCE WORK [--only REGEX] [--seeds N]
+
+Copies the tree SOURCE to WORK, builds there, and then, rule by rule as the library lists them,
+  - runs fusion_rules_test with the rule switched off ($TENON_FUSION_DISABLED),
+  - makes each change of MUTANTS in the copy, builds what depends on it, and runs fusion_rules_test and, if that passes,
+    fusion_random_graphs_test with N seeds (default 300).
+Prints a line each. Exit status 1 if something passes all tests, or a rule has no mutant. SOURCE is only read; WORK is kept, so that
+the next run builds less, and is made equal to SOURCE first.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+ACTIVATIONS = "plugins/activation/activation_rules.cc"
+BATCH_NORM = "plugins/batch_norm/batch_norm_fold.cc"
+EPILOGUE = "core/graph/epilogue.cc"
+FOLDING = "core/graph/passes.cc"
+PATTERN = "core/graph/pattern.cc"
+
+
+class Mutant(NamedTuple):
+    rule: str  # an id, or words for what all rules share
+    what: str
+    file: str
+    text: str  # occurs once in the file
+    replacement: str
+
+
+def activation(form, what, text, replacement):
+    return Mutant(f"tenon.fuse_{form}/1", what, ACTIVATIONS, text, replacement)
+
+
+THREE = '",\n       "tenon.hard_swish/1",\n       {{"three", 3}, '
+HARD_SWISH = "$six:const)),$divisor:const)" + THREE
+HARD_SWISH_GATE = "$six:const),$divisor:const))" + THREE
+GELU = 'tenon.erf/1(tenon.div/1($x,$root:const)),$one:const)),$half:const)",\n       "tenon.gelu/1"'
+GELU_HALF_FIRST = 'tenon.erf/1(tenon.div/1($x,$root:const)),$one:const))",\n       "tenon.gelu/1"'
+GELU_GATE = 'tenon.erf/1(tenon.div/1($x,$root:const)),$one:const),$half:const))",\n       "tenon.gelu/1"'
+GELU_CONSTANTS = ',\n       {{"root", std::sqrt(2.0)}, {"one", 1}'
+
+MUTANTS = [
+    activation("swish", "another activation", '"tenon.swish/1"', '"tenon.hard_swish/1"'),
+    activation("swish", "any gate", "tenon.logistic/1($x)", "tenon.logistic/1($y)"),
+    activation("mish", "another activation", '"tenon.mish/1"', '"tenon.swish/1"'),
+    activation("mish", "any gate", "tenon.softplus/1($x)", "tenon.softplus/1($y)"),
+    activation("hard_swish", "any offset", HARD_SWISH, HARD_SWISH.replace('{"three", 3}, ', "")),
+    activation("hard_swish", "dims are not looked at", "if (graph.value_dims(", "if (false && graph.value_dims("),
+    activation("hard_swish_gate", "any offset", HARD_SWISH_GATE, HARD_SWISH_GATE.replace('{"three", 3}, ', "")),
+    activation("gelu", "its approximation", GELU, GELU.replace("gelu", "gelu_tanh")),
+    activation("gelu", "any constants", "if (!found || !(std::abs", "if (!found || false && !(std::abs"),
+    activation("gelu_half_first", "its approximation", GELU_HALF_FIRST, GELU_HALF_FIRST.replace("gelu", "gelu_tanh")),
+    activation("gelu_half_first", "any one", GELU_HALF_FIRST + GELU_CONSTANTS,
+               (GELU_HALF_FIRST + GELU_CONSTANTS).replace(', {"one", 1}', "")),
+    activation("gelu_gate", "its approximation", GELU_GATE, GELU_GATE.replace("gelu", "gelu_tanh")),
+    activation("gelu_gate", "any one", GELU_GATE + GELU_CONSTANTS,
+               (GELU_GATE + GELU_CONSTANTS).replace(', {"one", 1}', "")),
+    Mutant("tenon.fold_batch_norm/1", "sign of the bias", BATCH_NORM,
+           "own * affine.factor + affine.offset", "own * affine.factor - affine.offset"),
+    Mutant("tenon.fold_batch_norm/1", "bias without the factor", BATCH_NORM,
+           "own * affine.factor + affine.offset", "own + affine.offset"),
+    Mutant("tenon.fold_batch_norm/1", "own bias is lost", BATCH_NORM, "own * affine.factor + ", ""),
+    Mutant("tenon.fold_batch_norm/1", "weights without the factor", BATCH_NORM,
+           "static_cast<double>(given[i]) * affine.factor", "static_cast<double>(given[i])"),
+    Mutant("tenon.fold_batch_norm/1", "no epsilon", BATCH_NORM, "const NormForm form(graph.node_attrs(norm));",
+           "NormForm form(graph.node_attrs(norm));\n  form.epsilon = 0;"),
+    Mutant("tenon.fold_batch_norm/1", "place of epsilon", BATCH_NORM, "const NormForm form(graph.node_attrs(norm));",
+           "NormForm form(graph.node_attrs(norm));\n  form.outside = false;"),
+    Mutant("tenon.fold_batch_norm/1", "mean and shift swapped", BATCH_NORM, "shift[k], mean[k]", "mean[k], shift[k]"),
+    Mutant("tenon.fold_batch_norm/1", "attributes are lost", BATCH_NORM, "graph.attrs(graph.node_attrs(conv))",
+           "graph.attrs()"),
+    Mutant("tenon.core.epilogue/1", "expressions before it are lost", EPILOGUE,
+           "before[from.producer_output].then(expression)", "expression"),
+    Mutant("tenon.core.epilogue/1", "operand order", EPILOGUE, "instr.operand == variable", "instr.operand != variable"),
+    Mutant("tenon.core.epilogue/1", "sign of constants", EPILOGUE, "instr.value = *value", "instr.value = -*value"),
+    Mutant("tenon.core.epilogue/1", "producer is an output", EPILOGUE, "!graph.is_output(input) && ", ""),
+    Mutant("tenon.core.epilogue/1", "producer has other users", EPILOGUE, " && graph.users(input).size() == 1", ""),
+    Mutant("tenon.core.epilogue/1", "dims may change", EPILOGUE,
+           "a.dtype == b.dtype && same_dims(a.dims, b.dims)", "a.dtype == b.dtype"),
+    Mutant("tenon.core.fold_constants/1", "outputs too", FOLDING, "!graph->is_output(output) && ", ""),
+    Mutant("tenon.core.fold_constants/1", "what varies, too", FOLDING, " && !varying[output];", ";"),
+    Mutant("tenon.core.fold_constants/1", "first input in every place", FOLDING,
+           "input == kNoId ? nullptr : graph.value(input).constant",
+           "input == kNoId ? nullptr : graph.value(node.inputs[0]).constant"),
+    Mutant("patterns", "inner values with other users", PATTERN, "return users == 1;", "return users >= 1;"),
+    Mutant("patterns", "inner values that are outputs", PATTERN, "if (graph_.is_output(output)) return false;", ""),
+]
+
+
+class Copy:
+    """The tree that is broken and mended."""
+
+    def __init__(self, source, work):
+        self.source, self.work = source, work
+        self.build = work / "build" / "no-cuda"
+        self.environment = dict(os.environ, TENON_PLUGIN_PATH=str(self.build / "lib/tenon/plugins"))
+        if shutil.which("ccache"):  # with paths relative to the tree it finds what was compiled elsewhere
+            self.environment |= {
+                "CCACHE_BASEDIR": str(work),
+                "CMAKE_C_COMPILER_LAUNCHER": "ccache",
+                "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
+            }
+
+    def synchronise(self):
+        listed = subprocess.run(
+            ["git", "-C", self.source, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            check=True, capture_output=True, text=True,
+        ).stdout
+        names = {name for name in listed.split("\0") if name and (self.source / name).is_file()}
+        self.work.mkdir(parents=True, exist_ok=True)
+        for path in sorted(self.work.rglob("*"), reverse=True):
+            name = str(path.relative_to(self.work))
+            if not name.startswith("build/") and name not in names and path.is_file():
+                path.unlink()
+        for name in names:
+            wanted, path = (self.source / name).read_bytes(), self.work / name
+            if path.is_file() and path.read_bytes() == wanted:
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(wanted)
+            shutil.copymode(self.source / name, path)
+
+    def configure(self):
+        self._run(["cmake", "--preset", "no-cuda"])
+
+    def make(self):
+        self._run(["cmake", "--build", self.build, "--target", "fusion_rules_test", "fusion_random_graphs_test"])
+
+    def _run(self, command):
+        done = subprocess.run(command, cwd=self.work, env=self.environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+
+    def test(self, program, *arguments, **environment):
+        """Status and output of a test; status None where it takes too long."""
+        try:
+            done = subprocess.run(
+                [self.build / "tests" / program, *arguments], env=self.environment | environment, timeout=900,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+            )
+            return done.returncode, done.stdout
+        except subprocess.TimeoutExpired:
+            return None, ""
+
+    def fails(self, seeds, **environment):
+        """The name of the test that fails, or ""."""
+        if self.test("fusion_rules_test", **environment)[0] != 0:
+            return "rules"
+        if seeds and self.test("fusion_random_graphs_test", "1", str(seeds), **environment)[0] != 0:
+            return "random graphs"
+        return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source", type=pathlib.Path)
+    parser.add_argument("work", type=pathlib.Path)
+    parser.add_argument("--only", default="", help="rules and mutants whose line matches this regular expression")
+    parser.add_argument("--seeds", type=int, default=300)
+    options = parser.parse_args()
+    copy = Copy(options.source.resolve(), options.work.resolve())
+    if copy.source == copy.work or copy.work in copy.source.parents:
+        sys.exit(f"{copy.work} holds the tree itself; name a folder that may be overwritten")
+    for mutant in MUTANTS:
+        found = (copy.source / mutant.file).read_text(encoding="utf-8").count(mutant.text)
+        if found != 1:
+            sys.exit(f"{mutant.rule}, {mutant.what}: expected its text once in {mutant.file}, found {found} times; "
+                     f"the text is\n{mutant.text}")
+    copy.synchronise()
+    copy.configure()
+    copy.make()
+    status, output = copy.test("fusion_random_graphs_test", "1", str(max(options.seeds, 1)))
+    if status != 0 or copy.fails(0):
+        sys.exit(f"the tests fail without any change:\n{output[-4000:]}")
+    rules = re.findall(r"^  (\S+) +fired ", output, re.MULTILINE)
+
+    survivors = [f"{rule} has no mutant" for rule in rules if rule not in {m.rule for m in MUTANTS}]
+
+    def line(rule, what, check):
+        if not re.search(options.only, f"{rule} {what}"):
+            return
+        start = time.monotonic()
+        by = check()
+        print(f"{rule:32} {what:34} {'found by ' + by if by else 'SURVIVED':24} {time.monotonic() - start:5.1f} s",
+              flush=True)
+        if not by:
+            survivors.append(f"{rule}, {what}: every test passes")
+
+    def broken(mutant):
+        path = copy.work / mutant.file
+        original = path.read_text(encoding="utf-8")
+        path.write_text(original.replace(mutant.text, mutant.replacement), encoding="utf-8")
+        try:
+            copy.make()
+            return copy.fails(options.seeds)
+        finally:
+            path.write_text(original, encoding="utf-8")
+
+    for rule in rules:
+        line(rule, "switched off", lambda: copy.fails(0, TENON_FUSION_DISABLED=rule))
+    for mutant in MUTANTS:
+        line(mutant.rule, mutant.what, lambda: broken(mutant))
+    if survivors:
+        sys.exit("\n".join(survivors))
+
+
+if __name__ == "__main__":
+    main()
