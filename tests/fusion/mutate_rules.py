@@ -24,6 +24,9 @@ from typing import NamedTuple
 ACTIVATIONS = "plugins/activation/activation_rules.cc"
 BATCH_NORM = "plugins/batch_norm/batch_norm_fold.cc"
 EPILOGUE = "core/graph/epilogue.cc"
+DUPLICATES = "core/graph/duplicates.cc"
+CONV = "plugins/conv2d/conv2d_rules.cc"
+DENSE = "plugins/fully_connected/fully_connected_rules.cc"
 FOLDING = "core/graph/passes.cc"
 PATTERN = "core/graph/pattern.cc"
 
@@ -79,13 +82,30 @@ MUTANTS = [
     Mutant("tenon.fold_batch_norm/1", "attributes are lost", BATCH_NORM, "graph.attrs(graph.node_attrs(conv))",
            "graph.attrs()"),
     Mutant("tenon.core.epilogue/1", "expressions before it are lost", EPILOGUE,
-           "before[from.producer_output].then(expression)", "expression"),
-    Mutant("tenon.core.epilogue/1", "operand order", EPILOGUE, "instr.operand == variable", "instr.operand != variable"),
+           "producer.epilogues[result.output].then(*expression)", "*expression"),
+    Mutant("tenon.core.epilogue/1", "operand order", EPILOGUE, "input == first ? 0 : next++",
+           "input != first ? 0 : next++"),
+    Mutant("tenon.core.epilogue/1", "operands of fewer dims", EPILOGUE,
+           "if (!same_type(operand, to) ||", "if (operand.dtype != to.dtype ||"),
     Mutant("tenon.core.epilogue/1", "sign of constants", EPILOGUE, "instr.value = *value", "instr.value = -*value"),
     Mutant("tenon.core.epilogue/1", "producer is an output", EPILOGUE, "!graph.is_output(input) && ", ""),
     Mutant("tenon.core.epilogue/1", "producer has other users", EPILOGUE, " && graph.users(input).size() == 1", ""),
     Mutant("tenon.core.epilogue/1", "dims may change", EPILOGUE,
            "a.dtype == b.dtype && same_dims(a.dims, b.dims)", "a.dtype == b.dtype"),
+    Mutant("tenon.core.merge_duplicates/1", "attributes are not looked at", DUPLICATES, "node.attrs.text()", "0"),
+    Mutant("tenon.core.merge_duplicates/1", "inputs are not looked at", DUPLICATES, 'fmt::format(" {}", input)', "input > 0"),
+    Mutant("tenon.fold_bias/1", "sign of the bias", CONV, "factor[at] + offset[at]", "factor[at] - offset[at]"),
+    Mutant("tenon.fold_bias/1", "own bias is lost", CONV, "(bias == nullptr ? 0 : bias[k])", "0"),
+    Mutant("tenon.fold_bias/1", "constants along other axes", CONV,
+           "axis < 0 || dims[axis] != channels || dims.elements() != channels", "dims.elements() != channels"),
+    Mutant("tenon.fold_scale/1", "weights without the factor", CONV, "given[i] * factor[at]", "given[i]"),
+    Mutant("tenon.fold_scale/1", "bias without the factor", CONV, "bias[k]) * factor[at]", "bias[k])"),
+    Mutant("tenon.fold_scale/1", "first factor for all", CONV, "return {data, data + channels};",
+           "return std::vector<float>(static_cast<size_t>(channels), data[0]);"),
+    Mutant("tenon.fuse_matmul_bias/1", "the bias is lost", DENSE, "w, b});", "w});"),
+    Mutant("tenon.fuse_matmul_bias/1", "weights as they are stored", DENSE, '.i64("transpose_b") == 0', '.i64("transpose_b") == 2'),
+    Mutant("tenon.fuse_matmul_bias/1", "x as it is stored", DENSE, '.i64("transpose_a") != 0', '.i64("transpose_a") == 2'),
+    Mutant("tenon.fuse_matmul_bias/1", "a number for each row", DENSE, " || dims[dims.rank - 1] != y[1]", ""),
     Mutant("tenon.core.fold_constants/1", "outputs too", FOLDING, "!graph->is_output(output) && ", ""),
     Mutant("tenon.core.fold_constants/1", "what varies, too", FOLDING, " && !varying[output];", ";"),
     Mutant("tenon.core.fold_constants/1", "first input in every place", FOLDING,

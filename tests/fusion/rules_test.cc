@@ -125,6 +125,7 @@ void add_folds(std::vector<Row>* rows) {
     row("no_bias", 1, {1, 6, 1, 1}, false);
     row("one_number_first", 1, {}, true, true);
     row("along_the_width", 0, {5}, true);
+    row("along_the_height", 0, {6, 1}, true);
     row("full", 0, {1, 6, 6, 5}, true);
     row("more_dims", 0, {1, 1, 6, 1, 1}, true);
     rows->push_back({rule, "weights_vary", 0, [op = op](NetworkMaker& make) {
