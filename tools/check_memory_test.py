@@ -24,16 +24,21 @@ def layer(name, inputs, outputs, shares=()):
     }
 
 
+def numbered(layers):
+    return [layer | {"step": step} for step, layer in enumerate(layers)]
+
+
 def chain():
     """x -> a -> b -> c -> d -> y, b in place of a. At step 2, a's buffer and c are alive: 512 + 256 bytes."""
     return {
-        "layers": [
+        "layers": numbered([
             layer("make_a", ["x"], ["a"]),
             layer("make_b", ["a"], ["b"], [("b", "a", True)]),
             layer("make_c", ["b"], ["c"]),
             layer("make_d", ["c"], ["d"]),
             layer("make_y", ["d"], ["y"]),
-        ],
+        ]),
+        "views": [],
         "values": [
             value("a", 300, 0, 0, 1),
             value("b", 300, 0, 1, 2),
@@ -46,13 +51,16 @@ def chain():
 
 def joined():
     """Two halves are made inside their whole, and the first half is read once more after that."""
+    layers = numbered([
+        layer("half1", ["x"], ["h1"]),
+        layer("half2", ["x"], ["h2"]),
+        layer("join", ["h1", "h2"], ["whole"], [("whole", "h1", False), ("whole", "h2", False)]),
+        layer("use", ["whole", "h1"], ["y"]),
+    ])
+    join = layers.pop(2)
     return {
-        "layers": [
-            layer("half1", ["x"], ["h1"]),
-            layer("half2", ["x"], ["h2"]),
-            layer("join", ["h1", "h2"], ["whole"], [("whole", "h1", False), ("whole", "h2", False)]),
-            layer("use", ["whole", "h1"], ["y"]),
-        ],
+        "layers": layers,
+        "views": [join],
         "values": [value("h1", 100, 0, 0, 3), value("h2", 100, 100, 1, 2), value("whole", 200, 0, 2, 3)],
         "memory": {"activation": 256, "activation_lower_bound": 256, "alignment": 256},
     }
@@ -138,7 +146,7 @@ class Memory(unittest.TestCase):
 
     def test_no_report(self):
         self.fault("{", "Expecting")
-        self.fault("{}", "no build report", "layers")
+        self.fault("{}", "no build report", "memory")
         self.assertEqual(check(chain(), "[]")[0], 1)
 
 
