@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/text.h"
 #include "core/device/strided_copy.h"
@@ -183,7 +184,8 @@ Status ExecutionContext::Impl::begin_run() {
   return ready == executable ? Status() : use(std::move(executable));
 }
 
-/// If the launches cannot be recorded, says why, once.
+/// What a library does at the first launch of a kernel, such as loading its code, cannot be recorded. So when recording
+/// fails, the layers are launched one by one, and it is tried once more in the next run; then it is said why not.
 Status ExecutionContext::Impl::record() {
   auto fresh = device().record(
       *own_stream, [&] { return run_layers(*own_stream); }, std::move(recording));
@@ -192,6 +194,7 @@ Status ExecutionContext::Impl::record() {
     recorded = true;
     return {};
   }
+  if (!std::exchange(record_failed, true)) return {};
   recordable = false;
   if (fresh.status().code() != Code::kDeclined) return fresh.status();
   engine->options.logger->warning("Layers are launched one by one: " + fresh.status().message());

@@ -70,6 +70,7 @@ struct ExecutionContext::Impl {
   std::unique_ptr<Recording> recording;  ///< the launches of all layers, recorded at the first enqueue
   bool recorded = false;                 ///< with the addresses that are bound now
   bool recordable = false;
+  bool record_failed = false;  ///< once, since the plan was taken over
   bool wants_recording = true;
   std::unique_ptr<Event> staged;  ///< after the latest copies from staging memory to the device; empty on the host
   std::unique_ptr<Event> done;    ///< after the latest enqueue on the caller's stream; empty on the host

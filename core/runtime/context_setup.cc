@@ -81,7 +81,7 @@ Status ExecutionContext::Impl::use(std::shared_ptr<const Executable> executable,
   if (done != nullptr) TENON_RETURN_IF_ERROR(done->wait());
   const std::shared_ptr<const Executable> before = std::exchange(ready, std::move(executable));
   recording.reset();
-  recorded = false;
+  recorded = record_failed = false;
   decide_recording();
   make_arguments();
   TENON_RETURN_IF_ERROR(allocate_context_memory());
