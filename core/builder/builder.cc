@@ -57,6 +57,11 @@ Result<std::map<std::string, int>> rewrite(Graph* graph, const BuildOptions& opt
         });
     if (absorbed > 0) rules["tenon.core.epilogue/1"] = absorbed;
   }
+  if (options.disabled_rules.count("tenon.core.pointwise/1") == 0) {
+    const int merged =
+        fuse_pointwise_chains(graph, [&](const Graph& of, NodeId node) { return has_kernel(of, node, options); });
+    if (merged > 0) rules["tenon.core.pointwise/1"] = merged;
+  }
   if (folded > 0) rules["tenon.core.fold_constants/1"] = folded;
   TENON_RETURN_IF_ERROR(copy_passed_through(graph));
   TENON_RETURN_IF_ERROR(graph->verify().with_context("after rewriting"));
