@@ -18,7 +18,7 @@ struct IntegerBounds {
   float low;
   float high;
 };
-// Declined unless the dtype is an integer.
+// Invalid unless the dtype is an integer.
 IntegerBounds integer_bounds(int32_t dtype);
 
 // Combos of a dtype in those of the formats that can hold the operands: each operand in the format, or row-major where

@@ -66,7 +66,7 @@ IntegerBounds integer_bounds(int32_t dtype) {
     const float end = std::ldexp(1.0f, one.bits);
     return {one.negative ? -end : 0.0f, one.bits <= 24 ? end - 1.0f : std::nextafter(end, 0.0f)};
   }
-  throw Declined(text("a cast to ", dtype_name(dtype), " is not supported"));
+  throw Invalid(text("expression: expected a cast to a number that f32 can hold, found cast.", dtype_name(dtype)));
 }
 
 void add_pointwise_combos(const Site& site, int32_t dtype, std::initializer_list<Port (*)(int32_t)> formats,

@@ -143,12 +143,31 @@ TEST_F(PointwiseTest, MixesOfShapes) {
   many.expect_kernels({kCpu});
 }
 
+// Where kernels of GPUs are tested these are those of bf16; inputs and results are exact in it.
+TEST_F(PointwiseTest, Bf16) {
+  std::vector<float> a, b;
+  std::vector<double> expected;
+  for (int n = 0; n < 40; ++n) {
+    a.push_back(static_cast<float>(n - 20) / 4);
+    b.push_back(static_cast<float>(n % 4));
+    expected.push_back(std::max(a.back() * b.back() + 1, 0.0f));
+  }
+  expression("max(add(mul(x0,x1),1),0)")
+      .input({5, 8}, a)
+      .declared_as(TN_BF16)
+      .input({5, 8}, b)
+      .declared_as(TN_BF16)
+      .expect({5, 8}, expected, 0)
+      .expect_kernels();
+}
+
 TEST_F(PointwiseTest, WhatIsWrongIsNamed) {
   expression("add(x0,y)").input({1}, {1}).expect_invalid({"expression, column 8", "expected a primitive", "'y)'"});
   expression("add(x0,x3)")
       .input({1}, {1})
       .input({1}, {1})
       .expect_invalid({"expected operands below x2", "found x3", "add(x0,x3)"});
+  expression("cast.f8e5m2(x0)").input({1}, {1}).expect_invalid({"cast to a number", "cast.f8e5m2"});
   expression("x0").input<int32_t>({1}, {1}).expect_invalid({"expected f32, f16 or bf16", "i32"});
   expression("add(x0,x1)").input({2}, {1, 2}).input({3}, {1, 2, 3}).expect_invalid({"[2]", "[3]", "broadcast"});
   expression("add(x0,x1)").input({2}, {1, 2}).input<double>({2}, {1, 2}).expect_invalid({"expected dtype f32", "f64"});
