@@ -14,7 +14,9 @@ namespace {
 constexpr int64_t kScratchFloats = 6144;
 constexpr int64_t kMaxBlock = 1024;
 // Rows from this length on are blocks of their own; shorter ones are put together.
-constexpr int64_t kLongRow = 256;
+constexpr int64_t kLongRow = 512;
+// In rows below this length operands that are repeated in part are written out: a loop for each row would cost more.
+constexpr int64_t kShortRow = 64;
 // Elements below which another thread costs more than it gives, whatever the steps.
 constexpr int64_t kLeastGrain = 2048;
 
@@ -26,9 +28,11 @@ const ExpressionTable& expression_table(Isa isa) {
 
 bool has_vector_form(ExprKind kind) { return kind == ExprKind::kUnary || kind == ExprKind::kBinary; }
 
+// An operand of a step at the rows of a block.
 struct Operand {
   const float* data;
-  int64_t stride;  // 0 or 1
+  int64_t stride;    // along a row: 0 or 1
+  int64_t row_step;  // from row to row
 };
 
 class Evaluator {
@@ -42,19 +46,28 @@ class Evaluator {
     return std::min(most / 16 * 16, kMaxBlock);
   }
 
-  // `scratch` holds blocks of `block` floats. REQUIRES: count <= block.
-  void run(int64_t count, int64_t block, const Operand* operands, float* scratch, float* y) const {
+  // `scratch` holds blocks of `block` floats. REQUIRES: rows * columns <= block.
+  void run(int64_t rows, int64_t columns, int64_t block, const Operand* operands, float* scratch, float* y) const {
+    const int64_t count = rows * columns;
     for (int n = 0; n < expr_.num_steps; ++n) {
       const ExprStep& step = expr_.steps[n];
       Operand args[3] = {};
+      bool as_one = true;  // the rows follow each other in all arguments
       for (int k = 0; k < expr_arity(step.kind); ++k) {
         const ExprArg& arg = step.args[k];
-        args[k] = arg.source == ExprArg::Source::kConstant  ? Operand{&arg.value, 0}
-                  : arg.source == ExprArg::Source::kOperand ? operands[arg.index]
-                                                            : Operand{scratch + expr_.slots[arg.index] * block, 1};
+        args[k] = arg.source == ExprArg::Source::kConstant ? Operand{&arg.value, 0, 0}
+                  : arg.source == ExprArg::Source::kOperand
+                      ? operands[arg.index]
+                      : Operand{scratch + expr_.slots[arg.index] * block, 1, columns};
+        as_one = as_one && args[k].row_step == args[k].stride * columns;
       }
       float* to = n + 1 == expr_.num_steps ? y : scratch + expr_.slots[n] * block;
-      if (expr_arity(step.kind) == 1 && args[0].stride == 0) {
+      if (rows > 1 && !as_one) {
+        for (int64_t row = 0; row < rows; ++row, to += columns) {
+          pointwise_.binary(step.binary, columns, args[0].data + row * args[0].row_step, args[0].stride,
+                            args[1].data + row * args[1].row_step, args[1].stride, to);
+        }
+      } else if (expr_arity(step.kind) == 1 && args[0].stride == 0) {
         float value;
         run_step(step, 1, args, &value);
         std::fill_n(to, count, value);
@@ -66,9 +79,9 @@ class Evaluator {
 
  private:
   void run_step(const ExprStep& step, int64_t count, const Operand* args, float* y) const {
-    const auto [a, a_stride] = args[0];
-    const auto [b, b_stride] = args[1];
-    const auto [c, c_stride] = args[2];
+    const auto [a, a_stride, a_step] = args[0];
+    const auto [b, b_stride, b_step] = args[1];
+    const auto [c, c_stride, c_step] = args[2];
     switch (step.kind) {
       case ExprKind::kUnary:
         return pointwise_unary(step.unary, step.alpha, step.beta, count, a, y, Parallel(), isa_);
@@ -108,52 +121,51 @@ class Evaluator {
   Isa isa_;
 };
 
-// Operand k at `rows` rows from number `row` on, each of them repeated or copied to `columns` elements of y.
-void expand(const ExprShape& flat, int k, int64_t row, int64_t rows, const float* x, float* y) {
-  const int inner = flat.rank - 1;
-  const int64_t columns = flat.dims[inner];
-  const int64_t* strides = flat.strides[k];
-  int64_t index[kBroadcastMaxRank] = {};
-  for (int i = inner - 1; i >= 0; --i) {
-    index[i] = row % flat.dims[i];
-    row /= flat.dims[i];
-    x += index[i] * strides[i];
-  }
-  for (; rows > 0; --rows, y += columns) {
-    if (strides[inner] == 0) {
-      for (int64_t i = 0; i < columns; ++i) y[i] = *x;
-    } else {
-      for (int64_t i = 0; i < columns; ++i) y[i] = x[i];
-    }
-    for (int i = inner - 1; i >= 0; --i) {
-      x += strides[i];
-      if (++index[i] < flat.dims[i]) break;
-      x -= flat.dims[i] * strides[i];
-      index[i] = 0;
+// How an operand is read at the rows of a block.
+enum class Walk {
+  kSingle,      // one element everywhere
+  kDense,       // as the output lies
+  kSameRow,     // one row, read again
+  kRowNumbers,  // an element for each row, gathered
+  kExpanded,    // written out
+};
+
+// Whether all steps that read operand k go row by row.
+bool may_go_by_rows(const Expr& expr, int k) {
+  for (int n = 0; n < expr.num_steps; ++n) {
+    if (expr.steps[n].kind == ExprKind::kBinary) continue;
+    for (const ExprArg& arg : expr.steps[n].args) {
+      if (arg.source == ExprArg::Source::kOperand && arg.index == k) return false;
     }
   }
+  return true;
 }
 
-enum class Walk { kSingle, kDense, kRepeated };
-
-// How operand k lies beside the dense output.
-Walk walk_of(const ExprShape& flat, int k) {
-  bool single = true;
+Walk walk_of(const Expr& expr, const ExprShape& flat, int k) {
+  const int inner = flat.rank - 1;
+  const int64_t* strides = flat.strides[k];
+  bool same_row = true;
   bool dense = true;
   int64_t step = 1;
-  for (int i = flat.rank - 1; i >= 0; --i) {
-    single = single && flat.strides[k][i] == 0;
-    dense = dense && flat.strides[k][i] == step;
+  for (int i = inner; i >= 0; --i) {
+    same_row = same_row && (i == inner || strides[i] == 0);
+    dense = dense && strides[i] == step;
     step *= flat.dims[i];
   }
-  return single ? Walk::kSingle : dense ? Walk::kDense : Walk::kRepeated;
+  if (same_row && strides[inner] == 0) return Walk::kSingle;
+  if (dense) return Walk::kDense;
+  if (flat.dims[inner] < kShortRow || !may_go_by_rows(expr, k)) return Walk::kExpanded;
+  return same_row ? Walk::kSameRow : strides[inner] == 0 ? Walk::kRowNumbers : Walk::kExpanded;
 }
 
-// Several rows to a block: operands that are repeated in part are written out first.
-void evaluate_short_rows(const Expr& expr, const Evaluator& evaluator, const ExprShape& flat, int64_t block,
-                         int64_t grain, const float* const* operands, float* y, const Parallel& parallel) {
+// Several rows to a block.
+void evaluate_short_rows(const Expr& expr, const Evaluator& evaluator, const ExpressionTable& table,
+                         const ExprShape& flat, int64_t block, int64_t grain, const float* const* operands, float* y,
+                         const Parallel& parallel) {
   Walk walks[kExprMaxOperands];
-  for (int k = 0; k < expr.num_operands; ++k) walks[k] = walk_of(flat, k);
+  for (int k = 0; k < expr.num_operands; ++k) walks[k] = walk_of(expr, flat, k);
+  ExprShape numbers = flat;  // an element a row
+  numbers.dims[flat.rank - 1] = 1;
   int64_t rows = 1;
   for (int i = 0; i < flat.rank - 1; ++i) rows *= flat.dims[i];
   const int64_t columns = flat.dims[flat.rank - 1];
@@ -164,15 +176,28 @@ void evaluate_short_rows(const Expr& expr, const Evaluator& evaluator, const Exp
       const int64_t some = std::min(together, end - row);
       Operand blocks[kExprMaxOperands];
       float* free = scratch + expr.num_slots * block;
-      for (int k = 0; k < expr.num_operands; ++k) {
-        blocks[k] = {operands[k], 0};
-        if (walks[k] == Walk::kDense) blocks[k] = {operands[k] + row * columns, 1};
-        if (walks[k] != Walk::kRepeated) continue;
-        expand(flat, k, row, some, operands[k], free);
-        blocks[k] = {free, 1};
-        free += block;
+      for (int k = 0; k < expr.num_operands; ++k, free += block) {
+        switch (walks[k]) {
+          case Walk::kSingle:
+            blocks[k] = {operands[k], 0, 0};
+            break;
+          case Walk::kDense:
+            blocks[k] = {operands[k] + row * columns, 1, columns};
+            break;
+          case Walk::kSameRow:
+            blocks[k] = {operands[k], 1, 0};
+            break;
+          case Walk::kRowNumbers:
+            table.expand(numbers, k, row, some, operands[k], free);
+            blocks[k] = {free, 0, 1};
+            break;
+          case Walk::kExpanded:
+            table.expand(flat, k, row, some, operands[k], free);
+            blocks[k] = {free, 1, columns};
+            break;
+        }
       }
-      evaluator.run(some * columns, block, blocks, scratch, y + row * columns);
+      evaluator.run(some, columns, block, blocks, scratch, y + row * columns);
     }
   });
 }
@@ -238,8 +263,8 @@ void evaluate_expr(const Expr& expr, const ExprShape& shape, const float* const*
   const int64_t grain = std::max(kPointwiseGrain / expr.num_steps, kLeastGrain);
   const int64_t columns = flat.dims[flat.rank - 1];
   const int64_t short_block = evaluator.block(expr.num_operands);
-  if (flat.rank > 1 && columns < std::min(kLongRow, short_block)) {
-    return evaluate_short_rows(expr, evaluator, flat, short_block, grain, operands, y, parallel);
+  if (flat.rank > 1 && columns < std::min(kLongRow, short_block / 2)) {
+    return evaluate_short_rows(expr, evaluator, expression_table(isa), flat, short_block, grain, operands, y, parallel);
   }
   const int64_t block = evaluator.block(0);
   const auto row = [&](int64_t count, const auto& offsets, const auto& strides, int64_t out) {
@@ -247,9 +272,9 @@ void evaluate_expr(const Expr& expr, const ExprShape& shape, const float* const*
     for (int64_t begin = 0; begin < count; begin += block) {
       Operand blocks[kExprMaxOperands];
       for (int k = 0; k < expr.num_operands; ++k) {
-        blocks[k] = {operands[k] + offsets[k] + begin * strides[k], strides[k]};
+        blocks[k] = {operands[k] + offsets[k] + begin * strides[k], strides[k], 0};
       }
-      evaluator.run(std::min(block, count - begin), block, blocks, scratch, y + out + begin);
+      evaluator.run(1, std::min(block, count - begin), block, blocks, scratch, y + out + begin);
     }
   };
   for_each_row(flat, parallel, row, grain);

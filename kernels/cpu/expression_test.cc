@@ -151,10 +151,12 @@ TEST(Expression, EveryMixOfShapes) {
       {{40000}, {{40000}, {1}, {}, {40000}}},  // flat, with single elements, on several threads
       {{3, 4, 20, 20}, {{3, 4, 20, 20}, {4, 1, 1}, {1, 4, 1, 1}, {}}},   // channels of long rows
       {{3, 64, 7, 7}, {{3, 64, 7, 7}, {64, 1, 1}, {3, 64, 1, 1}, {1}}},  // channels of short rows
-      {{50, 33}, {{50, 33}, {33}, {50, 1}, {1, 1}}},                     // suffix and prefix, short rows
-      {{50, 700}, {{50, 700}, {700}, {50, 1}, {50, 700}}},               // and long ones
-      {{6, 1, 300}, {{300}, {6, 1, 1}, {1, 1, 300}, {6, 1, 300}}},       // no operand first that is whole
-      {{4, 3, 5, 2}, {{4, 1, 5, 1}, {3, 1, 2}, {4, 3, 1, 1}, {5, 1}}},   // all of them repeated in part
+      {{9, 5, 80}, {{9, 5, 80}, {80}, {9, 1, 1}, {5, 80}}},              // rows of a length between, read in every way
+      {{9, 5, 80}, {{9, 5, 80}, {9, 5, 1}, {9, 1, 80}, {5, 1}}},
+      {{50, 33}, {{50, 33}, {33}, {50, 1}, {1, 1}}},                    // suffix and prefix, short rows
+      {{50, 700}, {{50, 700}, {700}, {50, 1}, {50, 700}}},              // and long ones
+      {{6, 1, 300}, {{300}, {6, 1, 1}, {1, 1, 300}, {6, 1, 300}}},      // no operand first that is whole
+      {{4, 3, 5, 2}, {{4, 1, 5, 1}, {3, 1, 2}, {4, 3, 1, 1}, {5, 1}}},  // all of them repeated in part
       {{1}, {{1}, {1}, {}, {1, 1}}},
       {{3, 0, 4}, {{3, 0, 4}, {4}, {3, 1, 1}, {}}},
   };

@@ -53,8 +53,33 @@ void integer(float low, float high, int64_t count, const float* x, float* y) {
   }
 }
 
+void expand(const ExprShape& flat, int k, int64_t row, int64_t rows, const float* x, float* y) {
+  const int inner = flat.rank - 1;
+  const int64_t columns = flat.dims[inner];
+  const int64_t* strides = flat.strides[k];
+  int64_t index[kBroadcastMaxRank] = {};
+  for (int i = inner - 1; i >= 0; --i) {
+    index[i] = row % flat.dims[i];
+    row /= flat.dims[i];
+    x += index[i] * strides[i];
+  }
+  for (; rows > 0; --rows, y += columns) {
+    if (strides[inner] == 0) {
+      for (int64_t i = 0; i < columns; ++i) y[i] = *x;
+    } else {
+      for (int64_t i = 0; i < columns; ++i) y[i] = x[i];
+    }
+    for (int i = inner - 1; i >= 0; --i) {
+      x += strides[i];
+      if (++index[i] < flat.dims[i]) break;
+      x -= flat.dims[i] * strides[i];
+      index[i] = 0;
+    }
+  }
+}
+
 }  // namespace
 
-const ExpressionTable kExpressionTable = {compare, select, integer};
+const ExpressionTable kExpressionTable = {compare, select, integer, expand};
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

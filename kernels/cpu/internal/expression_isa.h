@@ -14,6 +14,8 @@ struct ExpressionTable {
   void (*select)(int64_t count, const float* condition, const float* a, int64_t a_stride, const float* b,
                  int64_t b_stride, float* y);
   void (*integer)(float low, float high, int64_t count, const float* x, float* y);
+  // Operand k at `rows` rows of `flat` from number `row` on, written out one row after the other.
+  void (*expand)(const ExprShape& flat, int k, int64_t row, int64_t rows, const float* x, float* y);
 };
 
 namespace baseline {
