@@ -15,6 +15,7 @@ namespace {
 constexpr char kFoldRule[] = "tenon.core.fold_constants/1";
 constexpr char kDuplicatesRule[] = "tenon.core.merge_duplicates/1";
 constexpr char kEpilogueRule[] = "tenon.core.epilogue/1";
+constexpr char kPointwiseRule[] = "tenon.core.pointwise/1";
 
 /// Outputs that no node writes (an input or a constant passed through) are copied, so that they get the caller's
 /// memory.
@@ -80,6 +81,11 @@ Result<std::map<std::string, int>> rewrite(Graph* graph, const BuildOptions& opt
     });
     if (absorbed > 0) rules[kEpilogueRule] = absorbed;
   }
+  if (enabled(kPointwiseRule)) {
+    const int merged =
+        fuse_pointwise_chains(graph, [&](const Graph& of, NodeId node) { return has_kernel(of, node, options); });
+    if (merged > 0) rules[kPointwiseRule] = merged;
+  }
   if (folded > 0) rules[kFoldRule] = folded;
   TENON_RETURN_IF_ERROR(copy_passed_through(graph));
   TENON_RETURN_IF_ERROR(graph->verify().with_context("after rewriting"));
@@ -106,6 +112,7 @@ const std::vector<CoreRule>& core_rules() {
       {kFoldRule, "nodes whose inputs are all constant are computed by the builder"},
       {kDuplicatesRule, "nodes that compute what an earlier one computes give way to it"},
       {kEpilogueRule, "element-wise nodes become part of the node before them, where a kernel applies them itself"},
+      {kPointwiseRule, "chains of element-wise nodes become one node"},
   };
   return all;
 }

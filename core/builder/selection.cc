@@ -379,6 +379,12 @@ bool fuses_epilogue(const Graph& graph, const Absorption& absorption, const Buil
                            enumerate_options_of(options));
 }
 
+bool has_kernel(const Graph& graph, NodeId node, const BuildOptions& options) {
+  const auto site = Site::create(describe_site(graph, node, site_flags(options)), *options.device);
+  const Enumeration found = enumerate(*site, *options.registry, enumerate_options_of(options));
+  return !found.candidates.empty() && !is_reference_kernel(found.candidates.front().kernel);
+}
+
 Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, const TimingCache& cache,
                                     Tuner* tuner, Reformats* reformats) {
   TENON_RETURN_IF_ERROR(check_pins(graph, cache, options));

@@ -58,6 +58,9 @@ struct Selection {
 /// Whether a kernel takes the producer with its new epilogue and applies that itself.
 bool fuses_epilogue(const Graph& graph, const Absorption& absorption, const BuildOptions& options);
 
+/// Whether a kernel other than the op's reference takes the node.
+bool has_kernel(const Graph& graph, NodeId node, const BuildOptions& options);
+
 /// Enumerates, times and chooses for a whole graph.
 Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, const TimingCache& cache,
                                     Tuner* tuner, Reformats* reformats);

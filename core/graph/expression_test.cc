@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tenon/sdk/expression_text.hpp>
 
 namespace tenon {
 namespace {
@@ -37,6 +38,78 @@ TEST(Expression, Text) {
   std::vector<TnExprInstr> steps = {input(0)};
   for (int i = 0; i < 40; ++i) steps.push_back(op(TN_EX_ADD, i, i));
   EXPECT_LT(Expression(steps).text().size(), 1000u);
+}
+
+/// What plugins read from the text has the same text.
+void round_trip(const Expression& expression) {
+  const std::string text = expression.text();
+  EXPECT_EQ(Expression(sdk::parse_expression(text)).text(), text);
+}
+
+TEST(Expression, PluginsReadTheText) {
+  round_trip(Expression());
+  round_trip(leaky());
+  round_trip(relu().then(leaky()).then(leaky()));
+  round_trip(Expression({input(0), op(TN_EX_EXP, 0), constant(1), op(TN_EX_ADD, 1, 2), op(TN_EX_DIV, 1, 3)}));
+  for (const double value : {0.1, -0.0, 1e-30, 3e38, 1.0 / 3, HUGE_VAL, -HUGE_VAL, double{NAN}, -double{NAN}}) {
+    round_trip(Expression({constant(value)}));
+    round_trip(Expression({{TN_EX_CONSTANT, TN_F64, 0, 0, 0, 0, value}, input(12), op(TN_EX_MUL, 0, 1)}));
+  }
+  for (std::int32_t primitive = TN_EX_ADD; primitive_arity(primitive) > 0; ++primitive) {
+    for (const std::int32_t dtype : {TN_F32, TN_F16, TN_BF16, TN_I8, TN_BOOL, TN_U2}) {
+      round_trip(Expression({{TN_EX_INPUT, dtype, 0, 0, 0, 0, 0},
+                             input(1),
+                             input(2),
+                             op(primitive, 0, 1, 2, dtype),
+                             op(TN_EX_SUB, 3, 3)}));
+    }
+  }
+  // The plugins' table of primitives is this one.
+  for (std::int32_t primitive = TN_EX_ADD; primitive <= TN_EX_CAST + 1; ++primitive) {
+    const sdk::ExprPrimitive* known = sdk::find_primitive(primitive);
+    ASSERT_EQ(known != nullptr, primitive_arity(primitive) >= 0);
+    if (known == nullptr) continue;
+    EXPECT_EQ(known->name, primitive_name(primitive));
+    EXPECT_EQ(known->arity, primitive_arity(primitive));
+  }
+  // A text that is not canonical: its result is not the last step that it names.
+  EXPECT_EQ(Expression(sdk::parse_expression("t1=exp(x0);t2=neg(x1);t1")).text(), "exp(x0)");
+  EXPECT_EQ(Expression(sdk::parse_expression("t1=exp(x0);x0")).text(), "x0");
+}
+
+std::string parse_failure(const std::string& text) {
+  try {
+    sdk::parse_expression(text);
+  } catch (const sdk::Invalid& failure) {
+    return failure.what();
+  }
+  return "none";
+}
+
+TEST(Expression, BadTextNamesTheColumn) {
+  EXPECT_EQ(parse_failure(""),
+            "expression, column 1: expected a primitive, an operand (x0), a name or a number, "
+            "found the end");
+  EXPECT_EQ(parse_failure("add(x0,)"),
+            "expression, column 8: expected a primitive, an operand (x0), a name or a "
+            "number, found ')'");
+  EXPECT_EQ(parse_failure("add(x0"), "expression, column 7: expected ',', found the end");
+  EXPECT_EQ(parse_failure("neg(x0) "), "expression, column 8: expected the end, found ' '");
+  EXPECT_EQ(parse_failure("neg(t1)"), "expression, column 5: expected a name that was given before, found 't1)'");
+  EXPECT_EQ(parse_failure("t2=neg(x0);t2"), "expression, column 1: expected the name t1, found 't2=neg(x0);t'");
+  EXPECT_EQ(parse_failure("t1=neg(x0)"), "expression, column 11: expected ';', found the end");
+  EXPECT_EQ(parse_failure("cast(x0)"), "expression, column 5: expected '.' and a dtype, found '(x0)'");
+  EXPECT_EQ(parse_failure("add.f99(x0,x1)"), "expression, column 5: expected a dtype, found 'f99(x0,x1)'");
+  for (const char* word : {"frob(x0)", "x99999999999", "X0", "x", "t(x0)"}) {
+    EXPECT_EQ(parse_failure(word).substr(0, 44), "expression, column 1: expected a primitive, ") << word;
+  }
+  EXPECT_EQ(parse_failure("add(1e999,x0)"), "expression, column 5: expected a number, found '1e999,x0)'");
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "neg(";
+  EXPECT_NE(parse_failure(deep).find("expected at most 256 levels of brackets"), std::string::npos);
+  std::string wide = "t1=neg(x0);";
+  for (int i = 2; i < 5000; ++i) wide += "t" + std::to_string(i) + "=neg(t" + std::to_string(i - 1) + ");";
+  EXPECT_NE(parse_failure(wide + "x0").find("expected at most 4096 steps"), std::string::npos);
 }
 
 TEST(Expression, Verify) {

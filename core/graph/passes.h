@@ -99,4 +99,12 @@ using EpilogueFilter = std::function<bool(const Graph& graph, const Absorption& 
 /// output. Names join with '+'. Returns how many were moved. `eligible` decides; empty: all.
 int absorb_epilogues(Graph* graph, const EpilogueFilter& eligible);
 
+/// Makes one node of tenon.pointwise/1 of each chain or tree of pointwise nodes (TN_OP_ELEMENTWISE with
+/// tenon.op.expression/1) whose inner values have the output's dims, no reader outside and are no graph output; all of
+/// one dtype, f32, f16 or bf16. Constants of one element become part of the expression. The result keeps the last
+/// node's output; names join with '+'. Nothing happens where the op is not loaded. Returns how many nodes went.
+/// `eligible` says whether a node that was made so can run; where it cannot, the chain stays apart. Empty: each can.
+using ChainFilter = std::function<bool(const Graph& graph, NodeId node)>;
+int fuse_pointwise_chains(Graph* graph, const ChainFilter& eligible);
+
 }  // namespace tenon

@@ -15,9 +15,10 @@ namespace tenon::cpu {
 constexpr int64_t kPointwiseGrain = 16 * 1024;
 
 // Calls row(count, offsets, strides, out) for runs of `count` outputs from number `out` on that together cover the
-// output; operand k starts at offsets[k] and advances by strides[k].
+// output; operand k starts at offsets[k] and advances by strides[k]. A thread gets at least `grain` elements.
 template <int kOperands, class Row>
-void for_each_row(const Broadcast<kOperands>& shape, const Parallel& parallel, const Row& row) {
+void for_each_row(const Broadcast<kOperands>& shape, const Parallel& parallel, const Row& row,
+                  int64_t grain = kPointwiseGrain) {
   using Offsets = std::array<int64_t, kOperands>;
   for (int i = 0; i < shape.rank; ++i) {
     if (shape.dims[i] == 0) return;
@@ -28,7 +29,7 @@ void for_each_row(const Broadcast<kOperands>& shape, const Parallel& parallel, c
   Offsets steps;
   for (int k = 0; k < kOperands; ++k) steps[k] = flat.strides[k][inner];
   if (flat.rank == 1) {
-    parallel_ranges(parallel, columns, kPointwiseGrain, [&](int64_t begin, int64_t end) {
+    parallel_ranges(parallel, columns, grain, [&](int64_t begin, int64_t end) {
       Offsets offsets;
       for (int k = 0; k < kOperands; ++k) offsets[k] = begin * steps[k];
       row(end - begin, offsets, steps, begin);
@@ -37,7 +38,7 @@ void for_each_row(const Broadcast<kOperands>& shape, const Parallel& parallel, c
   }
   int64_t rows = 1;
   for (int i = 0; i < inner; ++i) rows *= flat.dims[i];
-  parallel_ranges(parallel, rows, std::max<int64_t>(kPointwiseGrain / columns, 1), [&](int64_t begin, int64_t end) {
+  parallel_ranges(parallel, rows, std::max<int64_t>(grain / columns, 1), [&](int64_t begin, int64_t end) {
     int64_t index[kBroadcastMaxRank] = {};
     Offsets offsets = {};
     int64_t rest = begin;

@@ -9,12 +9,6 @@
 namespace tenon::cpu {
 namespace {
 
-const PointwiseTable& pointwise_table(Isa isa) {
-  return isa == Isa::kAvx512 ? avx512::kPointwiseTable
-         : isa == Isa::kAvx2 ? avx2::kPointwiseTable
-                             : baseline::kPointwiseTable;
-}
-
 // x to the power of 0.5 as std::pow defines it: -0 gives 0 and -inf gives inf.
 float power_half(float x) {
   const float infinity = std::numeric_limits<float>::infinity();
@@ -37,6 +31,12 @@ void sin_cos(const PointwiseTable& table, UnaryKind kind, int64_t count, const f
 }
 
 }  // namespace
+
+const PointwiseTable& pointwise_table(Isa isa) noexcept {
+  return isa == Isa::kAvx512 ? avx512::kPointwiseTable
+         : isa == Isa::kAvx2 ? avx2::kPointwiseTable
+                             : baseline::kPointwiseTable;
+}
 
 void pointwise_unary(UnaryKind kind, float alpha, float beta, int64_t count, const float* x, float* y,
                      const Parallel& parallel, Isa isa) noexcept {

@@ -6,37 +6,12 @@
 
 #include "kernels/cpu/pointwise.h"
 #include "plugins/activation/activation.h"
+#include "plugins/common/activation_kind.h"
 #include "plugins/common/layout.h"
 #include "plugins/common/parallel.h"
 
 namespace tenon::plugins {
 namespace {
-
-cpu::UnaryKind unary_kind(ActivationKind kind) {
-  switch (kind) {
-    case ActivationKind::kIdentity:
-      return cpu::UnaryKind::kLinear;
-    case ActivationKind::kRelu:
-      return cpu::UnaryKind::kRelu;
-    case ActivationKind::kClip:
-      return cpu::UnaryKind::kClip;
-    case ActivationKind::kLeaky:
-      return cpu::UnaryKind::kLeakyRelu;
-    case ActivationKind::kLogistic:
-      return cpu::UnaryKind::kLogistic;
-    case ActivationKind::kTanh:
-      return cpu::UnaryKind::kTanh;
-    case ActivationKind::kSwish:
-      return cpu::UnaryKind::kSwish;
-    case ActivationKind::kElu:
-      return cpu::UnaryKind::kElu;
-    case ActivationKind::kMish:
-      return cpu::UnaryKind::kMish;
-    case ActivationKind::kHardSwish:
-      return cpu::UnaryKind::kHardSwish;
-  }
-  return cpu::UnaryKind::kLinear;
-}
 
 class ActivationKernel final : public IPlugin {
  public:

@@ -125,6 +125,14 @@ class EpilogueMatcher {
     std::reverse(steps.begin(), steps.end());
     return steps;
   }
+  /// The activation that instruction `at` is the result of, if it is one: the number of the value that it is applied
+  /// to. -1: it is none of the canonical forms.
+  static int32_t match_activation_at(const TnExpr& expr, int32_t at, Activation* activation) {
+    EpilogueStep step;
+    const int32_t x = match_activation(expr, at, &step);
+    if (x >= 0) *activation = step.activation;
+    return x;
+  }
 
  private:
   /// Stand-ins in a pattern for the constants that differ from use to use.

@@ -1,26 +1,10 @@
 // elementwise for one instruction set: plain loops over rows, which the compiler vectorises for strides of 0 and 1.
 #include "kernels/cpu/internal/elementwise_isa.h"
 
-#include "kernels/cpu/inline.h"
+#include "kernels/cpu/internal/combine.h"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
-
-template <class A, class Y, class Function>
-TENON_CPU_INLINE void combine(int64_t count, const A* a, int64_t a_stride, const A* b, int64_t b_stride, Y* y,
-                              const Function& function) {
-  if (a_stride == 1 && b_stride == 1) {
-    for (int64_t i = 0; i < count; ++i) y[i] = function(a[i], b[i]);
-  } else if (a_stride == 1 && b_stride == 0) {
-    const A second = *b;
-    for (int64_t i = 0; i < count; ++i) y[i] = function(a[i], second);
-  } else if (a_stride == 0 && b_stride == 1) {
-    const A first = *a;
-    for (int64_t i = 0; i < count; ++i) y[i] = function(first, b[i]);
-  } else {
-    for (int64_t i = 0; i < count; ++i) y[i] = function(a[i * a_stride], b[i * b_stride]);
-  }
-}
 
 template <class T>
 void compare_as(CompareKind kind, int64_t count, const void* a_data, int64_t a_stride, const void* b_data,

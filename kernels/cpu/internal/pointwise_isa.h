@@ -27,6 +27,8 @@ namespace avx512 {
 extern const PointwiseTable kPointwiseTable;
 }
 
+const PointwiseTable& pointwise_table(Isa isa) noexcept;
+
 }  // namespace tenon::cpu
 
 #endif  // TENON_KERNELS_CPU_INTERNAL_POINTWISE_ISA_H_

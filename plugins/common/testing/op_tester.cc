@@ -54,15 +54,17 @@ int32_t reference_dtype(int32_t dtype) {
   }
 }
 
-// What kernels see: f16 where the reference sees f32 that is declared so.
+bool is_half(int32_t dtype) { return dtype == TN_F16 || dtype == TN_BF16; }
+
+// What kernels see: f16 or bf16 where the reference sees f32 that is declared so.
 HostArray as_declared(const HostArray& array) {
-  if (array.declared != TN_F16) return array;
+  if (!is_half(array.declared)) return array;
   HostArray result = array;
-  result.dtype = TN_F16;
+  result.dtype = array.declared;
   const std::vector<float> values = array.values<float>();
   result.bytes.resize(values.size() * sizeof(uint16_t));
   for (size_t n = 0; n < values.size(); ++n) {
-    const auto bits = static_cast<uint16_t>(plugins::small_float_bits(TN_F16, values[n]));
+    const auto bits = static_cast<uint16_t>(plugins::small_float_bits(array.declared, values[n]));
     std::memcpy(result.bytes.data() + n * sizeof bits, &bits, sizeof bits);
   }
   return result;
@@ -70,8 +72,9 @@ HostArray as_declared(const HostArray& array) {
 
 std::vector<double> as_double(const HostArray& array) {
   std::vector<double> result;
-  if (array.dtype == TN_F16) {
-    for (const uint16_t bits : array.values<uint16_t>()) result.push_back(plugins::small_float_value(TN_F16, bits));
+  if (is_half(array.dtype)) {
+    for (const uint16_t bits : array.values<uint16_t>())
+      result.push_back(plugins::small_float_value(array.dtype, bits));
     return result;
   }
   visit_number(array.dtype == TN_BOOL ? static_cast<int32_t>(TN_U8) : array.dtype, [&](auto zero) {
@@ -145,7 +148,7 @@ bool OpTester::infer(Question ask, std::vector<HostArray>* outputs) {
   outputs->resize(results.size());
   for (size_t n = 0; n < results.size(); ++n) {
     (*outputs)[n].dtype = reference_dtype(results[n].dtype);
-    if (results[n].dtype == TN_F16) (*outputs)[n].declared = TN_F16;
+    if (is_half(results[n].dtype)) (*outputs)[n].declared = results[n].dtype;
     (*outputs)[n].dims = results[n].dims;
   }
   return status == TN_OK;

@@ -63,7 +63,7 @@ class OpTester {
   // An absent optional input.
   OpTester& absent();
   // The input before has this dtype, and its values are those that the reference sees: f32 for f16 (see op.h). Kernels
-  // get them in f16; those of other dtypes that references see widened are for `expect` only.
+  // get them in f16 or bf16; those of other dtypes that references see widened are for `expect` only.
   OpTester& declared_as(int32_t dtype);
   // The input before is constant.
   OpTester& constant();

@@ -172,8 +172,12 @@ bool TestHost::load(const std::string& name) {
   }
   plugins_.push_back(plugin);
   EXPECT_EQ(plugin->load(&host_), TN_OK) << path << ": " << take_failure();
-  const bool is_cuda = name.size() > 5 && name.compare(name.size() - 5, 5, "_cuda") == 0;
-  if (cuda_tests().enabled && !is_cuda) load(name + "_cuda");
+  const size_t word = name.rfind('_');
+  const std::string kind = word == std::string::npos ? "" : name.substr(word);
+  if (cuda_tests().enabled && kind != "_cuda" && kind != "_nvrtc") {
+    load(name + "_cuda");
+    load(name + "_nvrtc");
+  }
   return true;
 }
 

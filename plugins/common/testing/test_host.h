@@ -27,8 +27,8 @@ class TestHost {
   TestHost& operator=(const TestHost&) = delete;
   ~TestHost();
 
-  // Loads $TENON_BUILD_DIR/lib/tenon/plugins/<name>.tnp.so, and <name>_cuda where kernels of GPUs are tested
-  // (device.h). False if there is no such file; a test failure if it does not load.
+  // Loads $TENON_BUILD_DIR/lib/tenon/plugins/<name>.tnp.so, and <name>_cuda and <name>_nvrtc where kernels of
+  // GPUs are tested (device.h). False if there is no such file; a test failure if it does not load.
   bool load(const std::string& name);
   const TnHost* host() const { return &host_; }
   const TnOp* find_op(const std::string& id) const;
