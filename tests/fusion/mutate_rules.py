@@ -25,6 +25,7 @@ ACTIVATIONS = "plugins/activation/activation_rules.cc"
 BATCH_NORM = "plugins/batch_norm/batch_norm_fold.cc"
 EPILOGUE = "core/graph/epilogue.cc"
 DUPLICATES = "core/graph/duplicates.cc"
+CHAINS = "core/graph/pointwise_chains.cc"
 CONV = "plugins/conv2d/conv2d_rules.cc"
 DENSE = "plugins/fully_connected/fully_connected_rules.cc"
 FOLDING = "core/graph/passes.cc"
@@ -94,6 +95,12 @@ MUTANTS = [
            "a.dtype == b.dtype && same_dims(a.dims, b.dims)", "a.dtype == b.dtype"),
     Mutant("tenon.core.merge_duplicates/1", "attributes are not looked at", DUPLICATES, "node.attrs.text()", "0"),
     Mutant("tenon.core.merge_duplicates/1", "inputs are not looked at", DUPLICATES, 'fmt::format(" {}", input)', "input > 0"),
+    Mutant("tenon.core.pointwise/1", "inner values that are outputs", CHAINS, " || graph_.is_output(between)", ""),
+    Mutant("tenon.core.pointwise/1", "readers elsewhere", CHAINS,
+           "if (!std::includes(chain->members.begin(), chain->members.end(), readers.begin(), readers.end())) continue;", ""),
+    Mutant("tenon.core.pointwise/1", "operands of the first chain", CHAINS,
+           "chain.operands[instr.operand]);\n        return steps.add(instr);",
+           "chain.operands[0]);\n        return steps.add(instr);"),
     Mutant("tenon.fold_bias/1", "sign of the bias", CONV, "factor[at] + offset[at]", "factor[at] - offset[at]"),
     Mutant("tenon.fold_bias/1", "own bias is lost", CONV, "(bias == nullptr ? 0 : bias[k])", "0"),
     Mutant("tenon.fold_bias/1", "constants along other axes", CONV,

@@ -202,6 +202,34 @@ void add_core(std::vector<Row>* rows) {
   });
 }
 
+void add_pointwise(std::vector<Row>* rows) {
+  const auto row = [&](const std::string& what, int count, std::function<void(NetworkMaker&)> make) {
+    rows->push_back({"tenon.core.pointwise/1", what, count, std::move(make)});
+  };
+  row("chain", 2, [](NetworkMaker& make) {
+    const Value x = image(make), y = make.input({6, 5});
+    make.output(make.op("exp", {make.op("sub", {y, make.op("sin", {x})})}));
+  });
+  row("tree", 3, [](NetworkMaker& make) {
+    const Value x = image(make), y = image(make);
+    make.output(make.op("div", {make.op("tanh", {x}), make.op("exp", {make.op("neg", {y})})}));
+  });
+  row("one_node", 0, [](NetworkMaker& make) { make.output(make.op("sub", {image(make), image(make)})); });
+  row("read_elsewhere", 0, [](NetworkMaker& make) {
+    const Value inner = make.op("sin", {image(make)});
+    make.output(make.op("neg", {inner}));
+    make.output(make.op("exp", {inner}));
+  });
+  row("inner_value_is_an_output", 0, [](NetworkMaker& make) {
+    const Value inner = make.op("sin", {image(make)});
+    make.output(inner);
+    make.output(make.op("exp", {inner}));
+  });
+  row("inner_value_has_fewer_dims", 0, [](NetworkMaker& make) {
+    make.output(make.op("add", {image(make), make.op("sin", {make.input({6, 5})})}));
+  });
+}
+
 void add_duplicates(std::vector<Row>* rows) {
   const auto row = [&](const std::string& what, int count, std::function<void(NetworkMaker&)> make) {
     rows->push_back({"tenon.core.merge_duplicates/1", what, count, std::move(make)});
@@ -230,6 +258,7 @@ const std::vector<Row>& rows() {
     add_batch_norm(&made);
     add_folds(&made);
     add_core(&made);
+    add_pointwise(&made);
     add_duplicates(&made);
     return made;
   }();
