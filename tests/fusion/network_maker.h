@@ -75,6 +75,8 @@ class NetworkMaker {
     must(network_.mark_output(value.id));
   }
   bool is_read(const Value& value) const { return read_.count(value.id) != 0; }
+  /// Of constants and layers so far.
+  std::uint64_t num_names() const { return static_cast<std::uint64_t>(names_); }
   std::size_t num_outputs() const { return outputs_.size(); }
   Network& network() { return network_; }
 

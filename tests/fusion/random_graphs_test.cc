@@ -74,8 +74,9 @@ class RandomGraphs : public ::testing::Test {
 
   /// Values that cancel each other lose digits in any order of computing. How many is seen from the plain engine's own
   /// distance from the reference: the fused one may be as far off, not much farther.
-  static void compare(const Outputs& fused, const Outputs& plain, const Outputs* reference, const std::string& where,
-                      Finding* finding) {
+  void compare(const Outputs& fused, const Outputs& plain, const Outputs* reference, const std::string& where,
+               Finding* finding) const {
+    const double tolerance = engines_->tolerance();
     const auto note = [&](const char* what, const Difference& d) {
       char text[200];
       std::snprintf(text, sizeof text, "%s%s, output %s: relative l2 %.2e, largest error %.2e\n", what, where.c_str(),
@@ -84,18 +85,17 @@ class RandomGraphs : public ::testing::Test {
     };
     const Difference apart = difference(fused, plain);
     if (reference == nullptr) {
-      if (too_large(apart)) note("with rules and without them", apart);
+      if (too_large(apart, tolerance)) note("with rules and without them", apart);
       return;
     }
     const Difference of_fused = difference(fused, *reference), of_plain = difference(plain, *reference);
     finding->worst = apart.l2 > of_fused.l2 ? apart : of_fused;
-    const bool ill_conditioned = of_plain.l2 > kTolerance / 20 && of_plain.l2 < 100 * kTolerance &&
-                                 of_fused.l2 < 10 * of_plain.l2 &&
-                                 of_fused.largest < 10 * of_plain.largest + kTolerance;
+    const bool ill_conditioned = of_plain.l2 > tolerance / 20 && of_plain.l2 < 100 * tolerance &&
+                                 of_fused.l2 < 10 * of_plain.l2 && of_fused.largest < 10 * of_plain.largest + tolerance;
     if (ill_conditioned) return;
-    if (too_large(apart)) note("with rules and without them", apart);
-    if (too_large(of_fused)) note("with rules and by reference", of_fused);
-    if (too_large(of_plain)) note("without rules and by reference", of_plain);
+    if (too_large(apart, tolerance)) note("with rules and without them", apart);
+    if (too_large(of_fused, tolerance)) note("with rules and by reference", of_fused);
+    if (too_large(of_plain, tolerance)) note("without rules and by reference", of_plain);
   }
 
   /// Leaves out of `all` what is not needed for `fails`.
