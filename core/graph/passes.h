@@ -28,8 +28,8 @@ bool can_evaluate(const Graph& graph, NodeId node);
 /// on dims that vary at run time. Returns how many nodes went.
 Result<int> fold_constants(Graph* graph, std::uint64_t max_bytes = 64u << 20);
 
-/// Lets what reads a node read an equal earlier one instead: same pure op, attributes, inputs and epilogues. Returns how
-/// many nodes went. `keep_choices_apart`: as in FusionOptions.
+/// Lets what reads a node read an equal earlier one instead: same pure op, attributes, inputs and epilogues. Returns
+/// how many nodes went. `keep_choices_apart`: as in FusionOptions.
 Result<int> merge_duplicates(Graph* graph, bool keep_choices_apart);
 
 /// A compiled pattern text (see plugin/fusion.h).
