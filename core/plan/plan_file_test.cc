@@ -135,6 +135,27 @@ TEST_F(PlanFile, EqualPlansGiveEqualBytesAlsoAfterReading) {
   EXPECT_EQ(write_plan(read_plan(held->data(), held->size(), held).value()).value(), bytes);
 }
 
+TEST_F(PlanFile, EqualStatesAreStoredOnce) {
+  Plan plan = example_plan();
+  const auto with_states = [&](int count) {
+    Plan all = plan;
+    all.nodes[0].state.assign(1u << 20, 7);
+    // The same layer over and over; what it writes is the same, too.
+    for (int n = 1; n < count; ++n) all.nodes.insert(all.nodes.begin(), all.nodes[0]);
+    return write_plan(all);
+  };
+  const auto some = with_states(8);
+  ASSERT_TRUE(some.ok()) << some.status().message();
+  EXPECT_LT(some->size(), 2u << 20);
+  const Result<Plan> read = read_bytes(*some);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->nodes[7].state, std::vector<std::uint8_t>(1u << 20, 7));
+  // A small file must not grow without limit when it is read.
+  const Result<Plan> bomb = read_bytes(with_states(80).value());
+  EXPECT_NE(bomb.status().message().find("the same kernel state too often"), std::string::npos)
+      << bomb.status().message();
+}
+
 TEST_F(PlanFile, EmptyListsAreReadWhereverTheyLie) {
   Plan plan = example_plan();
   // Names of growing lengths push the lists between them to every alignment.

@@ -345,7 +345,7 @@ class PlanReader {
     node.ms = stored.ms();
     const std::span<const std::uint8_t> state = read(*stored.state());
     state_bytes_ += state.size();
-    if (state_bytes_ > constants_bytes_) fail("its plan refers to the same kernel state more than once");
+    if (state_bytes_ > constants_bytes_ + kSharedStateBytes) fail("its plan refers to the same kernel state too often");
     if (status_.ok()) node.state.assign(state.begin(), state.end());
     node.stream = stored.stream();
     node.data_dependent = stored.data_dependent();
@@ -360,6 +360,9 @@ class PlanReader {
     }
     return node;
   }
+
+  // Equal kernels, such as those compiled for one expression, have equal states, which are stored once.
+  static constexpr std::uint64_t kSharedStateBytes = std::uint64_t{64} << 20;
 
   const fb::Plan& root_;
   std::uint64_t budget_;
