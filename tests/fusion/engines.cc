@@ -55,6 +55,7 @@ Engines::Engines(std::string device) : device_(std::move(device)) {
   options.log = [this](int, const std::string& message) { warnings_ += message + "\n"; };
   library_ = must(Library::create(options));
   must(library_->discover());
+  must(TimingCache::create(*library_, "", 0, device_).status());  // throws where there is no such device
   const json described = json::parse(must(library_->describe()));
   for (const json& rule : described["rules"]) {
     if (rule["mode"] == "always") rules_.push_back(rule["id"]);
