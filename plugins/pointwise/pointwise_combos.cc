@@ -76,6 +76,7 @@ void add_pointwise_combos(const Site& site, int32_t dtype, std::initializer_list
     const Port port = make(dtype);
     const bool image = !is_row(port.format);
     if (image && out.rank != 4) continue;
+    if (channel_block(port.format) > 0 && out[1] == 1) continue;  // a block would hold one number
     std::vector<Port> inputs;
     bool holds = false;
     bool fits = true;
