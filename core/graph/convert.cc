@@ -94,6 +94,13 @@ std::uint32_t f32_to_e8m0(float value) {
   return static_cast<std::uint32_t>(std::clamp(rounded + 127, 0, 255));
 }
 
+template <class T>
+double first(const HostTensor& tensor) {
+  T value;
+  std::memcpy(&value, tensor.data(), sizeof(T));
+  return static_cast<double>(value);
+}
+
 }  // namespace
 
 float f16_to_f32(std::uint16_t bits) {
@@ -225,6 +232,28 @@ void narrow(std::int32_t dtype, const void* from, void* to, std::int64_t count) 
   } else {
     const auto* bytes = static_cast<const std::uint8_t*>(from);
     for (std::int64_t i = 0; i < count; ++i) store_bits(to, bits, i, bytes[i]);
+  }
+}
+
+std::optional<double> single_number(const HostTensor& tensor) {
+  const Result<std::int64_t> count = element_count(tensor.dims());
+  if (!count.ok() || *count != 1) return std::nullopt;
+  float value = 0;
+  switch (tensor.dtype()) {
+    case TN_F32:
+      return first<float>(tensor);
+    case TN_F64:
+      return first<double>(tensor);
+    case TN_I32:
+      return first<std::int32_t>(tensor);
+    case TN_I64:
+      return first<std::int64_t>(tensor);
+    case TN_F16:
+    case TN_BF16:
+      widen(tensor.dtype(), tensor.data(), &value, 1);
+      return value;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace tenon {
+
+class HostTensor;
 
 float f16_to_f32(std::uint16_t bits);
 /// Rounds to nearest even. Overflow gives infinity; NaN stays NaN, with those bits of its payload that fit.
@@ -28,6 +31,9 @@ std::int32_t reference_dtype(std::int32_t dtype);
 void widen(std::int32_t dtype, const void* from, void* to, std::int64_t count);
 /// Back again: small floats are rounded, small integers keep their low bits, unused bits of the last byte are 0.
 void narrow(std::int32_t dtype, const void* from, void* to, std::int64_t count);
+
+/// The number that a tensor of one element holds (f32, f64, i32, i64, f16, bf16); nothing for other tensors.
+std::optional<double> single_number(const HostTensor& tensor);
 
 /// Element `index` of packed memory whose elements have 2, 4, 8 or 16 bits.
 std::uint32_t load_bits(const void* data, int bits, std::int64_t index);

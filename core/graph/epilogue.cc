@@ -4,7 +4,6 @@
 #include <tenon/plugin/ext/ids.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -40,43 +39,13 @@ std::int32_t TN_CALL emit(TnExprSink* self, const TnExprInstr* instr) {
   return size;
 }
 
-template <class T>
-double first(const HostTensor& tensor) {
-  T value;
-  std::memcpy(&value, tensor.data(), sizeof(T));
-  return static_cast<double>(value);
-}
-
-/// The number that a constant of one element holds; nothing for other constants.
-std::optional<double> scalar(const HostTensor& tensor) {
-  const Result<std::int64_t> count = element_count(tensor.dims());
-  if (!count.ok() || *count != 1) return std::nullopt;
-  float value = 0;
-  switch (tensor.dtype()) {
-    case TN_F32:
-      return first<float>(tensor);
-    case TN_F64:
-      return first<double>(tensor);
-    case TN_I32:
-      return first<std::int32_t>(tensor);
-    case TN_I64:
-      return first<std::int64_t>(tensor);
-    case TN_F16:
-    case TN_BF16:
-      widen(tensor.dtype(), tensor.data(), &value, 1);
-      return value;
-    default:
-      return std::nullopt;
-  }
-}
-
 /// Inputs that are tensors to an expression: neither absent nor a constant of one element.
 std::vector<std::uint32_t> tensor_inputs(const Graph& graph, const Node& node) {
   std::vector<std::uint32_t> found;
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoId) continue;
     const Value& value = graph.value(node.inputs[i]);
-    if (!value.is_constant() || !scalar(*value.constant)) found.push_back(i);
+    if (!value.is_constant() || !single_number(*value.constant)) found.push_back(i);
   }
   return found;
 }
@@ -97,7 +66,7 @@ std::optional<Expression> epilogue_expression(const Graph& graph, NodeId id, con
       continue;
     }
     const ValueId input = graph.node(id).inputs[instr.operand];
-    const std::optional<double> value = input != kNoId ? scalar(*graph.value(input).constant) : std::nullopt;
+    const std::optional<double> value = input != kNoId ? single_number(*graph.value(input).constant) : std::nullopt;
     if (!value) return std::nullopt;
     instr.primitive = TN_EX_CONSTANT;
     instr.operand = 0;

@@ -74,19 +74,10 @@ std::uint32_t operand_number(std::vector<ValueId>* operands, ValueId value) {
   return static_cast<std::uint32_t>(operands->size()) - 1;
 }
 
-/// The number that a floating constant of one element holds, as the kernel would read it.
-std::optional<double> single_number(const Value& value) {
-  const bool known = value.dtype == TN_F32 || value.dtype == TN_F16 || value.dtype == TN_BF16;
-  if (!known || !value.is_constant()) return std::nullopt;
-  const Result<std::int64_t> count = element_count(value.dims);
-  if (!count.ok() || *count != 1) return std::nullopt;
-  float number = 0;
-  if (value.dtype == TN_F32) {
-    std::memcpy(&number, value.constant->data(), sizeof number);
-  } else {
-    widen(value.dtype, value.constant->data(), &number, 1);
-  }
-  return number;
+/// The number that a floating constant of one element holds.
+std::optional<double> constant_number(const Value& value) {
+  const bool floating = value.dtype == TN_F32 || value.dtype == TN_F16 || value.dtype == TN_BF16;
+  return floating && value.is_constant() ? single_number(*value.constant) : std::nullopt;
 }
 
 class Fuser {
@@ -142,7 +133,7 @@ class Fuser {
     chain.members = {id};
     std::int32_t rank = 0;
     for (const ValueId input : node.inputs) {
-      if (input == kNoId || single_number(read_.value(input))) continue;
+      if (input == kNoId || constant_number(read_.value(input))) continue;
       operand_number(&chain.operands, input);
       rank = std::max(rank, read_.value(input).dims.rank);
     }
@@ -158,7 +149,7 @@ class Fuser {
       const ValueId input = node.inputs[instr.operand];
       const auto found = std::find(chain.operands.begin(), chain.operands.end(), input);
       if (found == chain.operands.end()) {
-        const double number = *single_number(read_.value(input));
+        const double number = *constant_number(read_.value(input));
         return steps.add({TN_EX_CONSTANT, instr.dtype, -1, -1, -1, 0, number});
       }
       return steps.add({TN_EX_INPUT, instr.dtype, -1, -1, -1, operand_number(&chain.operands, input), 0});

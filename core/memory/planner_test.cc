@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <ctime>
 #include <limits>
 #include <map>
 #include <random>
@@ -207,11 +206,8 @@ Net random_net(unsigned seed, int layers, int reach) {
   return net;
 }
 
-TEST(Planner, TwoThousandBuffersAreQuickAndNearTheBound) {
-  const std::clock_t start = std::clock();
+TEST(Planner, TwoThousandBuffersAreNearTheBound) {
   for (const int reach : {3, 8, 30}) EXPECT_LE(random_net(3, 2000, reach).ratio(), 1.05) << reach;
-  // About 0.4 s, half of it the test's own check of each pair; sanitizers are slower.
-  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 30.0);
 }
 
 }  // namespace
