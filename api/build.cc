@@ -145,6 +145,8 @@ Status set_option(TnBuilderConfig* config, const std::string& key, const std::st
     return set_sources(value, &options);
   } else if (key == "disable_rule") {
     options.disabled_rules.insert(value);
+  } else if (key == "force_rule") {
+    options.forced_rules.insert(value);
   } else if (key == "verbosity") {
     return set_verbosity(value, &options);
   } else if (key == "on_fallback") {

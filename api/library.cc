@@ -39,7 +39,11 @@ nlohmann::json rules_json(const tenon::Registry& registry) {
   }
   nlohmann::json rules = nlohmann::json::array();
   for (const tenon::CoreRule& rule : tenon::core_rules()) {
-    rules.push_back({{"id", rule.id}, {"doc", rule.doc}, {"mode", "always"}, {"plugin", ""}, {"pattern", ""}});
+    rules.push_back({{"id", rule.id},
+                     {"doc", rule.doc},
+                     {"mode", rule.always ? "always" : "candidate"},
+                     {"plugin", ""},
+                     {"pattern", ""}});
   }
   for (const tenon::FusionRef& ref : registry.fusions()) {
     const TnFusion& rule = *ref.fusion;

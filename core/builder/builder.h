@@ -54,6 +54,7 @@ struct BuildOptions {
   std::chrono::duration<double> time_budget{0};
   std::vector<std::string> disabled_sources;
   std::set<std::string> disabled_rules;
+  std::set<std::string> forced_rules;  ///< applied wherever they match, also where the graph takes longer then
   std::vector<LayerRule> layer_rules;
   OnFallback on_fallback = OnFallback::kWarn;
   Verbosity verbosity = Verbosity::kDetailed;
@@ -74,10 +75,20 @@ struct LayerTrace {
   std::size_t chosen = 0;
 };
 
+/// A place where a rule that is taken only if it is faster could be applied.
+struct Alternative {
+  std::string rule;
+  std::string layer;  ///< that the rule makes
+  bool taken = false;
+  double ms = 0, rival_ms = 0;  ///< all layers in the form that was kept, and in the other one; -1: it cannot run
+  std::string reason;
+};
+
 struct BuildOutput {
   Plan plan;
   std::vector<LayerTrace> layers;                  ///< in the order of the plan's nodes
   std::vector<std::pair<std::string, int>> rules;  ///< rules that fired, with counts
+  std::vector<Alternative> alternatives;
   TunerCounts counts;
   std::vector<std::string> rejected;
   std::vector<CacheGraph::Rerank> reranked;  ///< layers whose rivals were compared by whole-graph time in this build
@@ -91,6 +102,7 @@ Result<BuildOutput> build(const Graph& network, const BuildOptions& options);
 struct CoreRule {
   const char* id;
   const char* doc;
+  bool always = true;  ///< otherwise taken where it is faster
 };
 /// Every one of them.
 const std::vector<CoreRule>& core_rules();

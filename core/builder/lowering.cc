@@ -31,6 +31,14 @@ class Lowering {
         plan_(output->plan) {}
 
   Status run() {
+    TENON_RETURN_IF_ERROR(place());
+    TENON_RETURN_IF_ERROR(prepare_instances());
+    collect_plugins();
+    return {};
+  }
+
+  /// The plan, but for what the instances of its kernels are asked.
+  Status place() {
     plan_.tenon_version = kVersion;
     plan_.device_kind = options_.device->info().kind == TN_CPU ? "cpu" : "cuda";
     plan_.device_signature = options_.device->info().signature;
@@ -62,10 +70,7 @@ class Lowering {
       plan_.outputs.push_back({graph_.value(value).name, tensor, graph_.value(value).dims, graph_.value(value).dims});
     }
     TENON_RETURN_IF_ERROR(find_shares());
-    TENON_RETURN_IF_ERROR(place_tensors(&plan_));
-    TENON_RETURN_IF_ERROR(prepare_instances());
-    collect_plugins();
-    return {};
+    return place_tensors(&plan_);
   }
 
  private:
@@ -295,6 +300,30 @@ class Lowering {
 Status lower(const Graph& graph, const Selection& selection, Reformats* reformats, const BuildOptions& options,
              BuildOutput* output) {
   return Lowering(graph, selection, reformats, options, output).run();
+}
+
+Result<WholeTime> whole_time(const Graph& graph, const Selection& selection, Reformats* reformats,
+                             const BuildOptions& options, const std::string& layer) {
+  BuildOutput output;
+  TENON_RETURN_IF_ERROR(Lowering(graph, selection, reformats, options, &output).place());
+  WholeTime whole;
+  for (std::size_t n = 0; n < output.layers.size(); ++n) {
+    const LayerTrace& trace = output.layers[n];
+    const std::vector<Candidate>& candidates = trace.site->enumeration.candidates;
+    std::optional<std::size_t> timed = trace.chosen;
+    if (is_view_kernel(candidates[trace.chosen].kernel)) {
+      if (does_nothing(output.plan, output.plan.nodes[n])) continue;
+      // It copies as a kernel of the op does.
+      timed = fastest_candidate(trace.result, [&](std::size_t i) {
+        return i != trace.chosen && candidates[i].combo_text == candidates[trace.chosen].combo_text;
+      });
+    }
+    ++whole.launches;
+    const double ms = timed ? trace.result.times[*timed].ms : 0;
+    whole.ms += ms;
+    if (trace.name == layer) whole.layer_ms = ms;
+  }
+  return whole;
 }
 
 }  // namespace tenon

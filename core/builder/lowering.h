@@ -13,6 +13,15 @@ namespace tenon {
 Status lower(const Graph& graph, const Selection& selection, Reformats* reformats, const BuildOptions& options,
              BuildOutput* output);
 
+/// What a selection comes to as a whole.
+struct WholeTime {
+  double ms = 0;        ///< all layers and conversions, copies of views that could not share memory included
+  int launches = 0;     ///< how many they are
+  double layer_ms = 0;  ///< of the layer that was asked for, if it is there
+};
+Result<WholeTime> whole_time(const Graph& graph, const Selection& selection, Reformats* reformats,
+                             const BuildOptions& options, const std::string& layer);
+
 /// Makes sure that the chosen kernels take the least and the largest dims of the plan's profiles, and writes down how
 /// much memory they need and which dims the outputs have. Of outputs whose size depends on data it says so.
 Status finish_profile(const BuildOptions& options, Plan* plan);

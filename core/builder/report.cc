@@ -94,7 +94,7 @@ const char* status_text(const CandidateTime& time, bool chosen) {
 json report_json(const BuildOutput& output) {
   const Plan& plan = output.plan;
   json layers = json::array(), views = json::array(), values = json::array(), rules = json::array(),
-       reranked = json::array();
+       alternatives = json::array(), reranked = json::array();
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
     (does_nothing(plan, plan.nodes[n]) ? views : layers).push_back(layer_json(plan, n, output.layers[n]));
   }
@@ -109,6 +109,14 @@ json report_json(const BuildOutput& output) {
                       {"offset", tensor.offset}});
   }
   for (const auto& [id, count] : output.rules) rules.push_back({{"id", id}, {"count", count}});
+  for (const Alternative& entry : output.alternatives) {
+    alternatives.push_back({{"rule", entry.rule},
+                            {"layer", entry.layer},
+                            {"taken", entry.taken},
+                            {"ms", entry.ms},
+                            {"rival_ms", entry.rival_ms},
+                            {"reason", entry.reason}});
+  }
   for (const CacheGraph::Rerank& entry : output.reranked) reranked.push_back(rerank_json(entry));
   return {{"layers", layers},
           {"views", views},
@@ -128,6 +136,7 @@ json report_json(const BuildOutput& output) {
             {"workspace", plan.workspace_bytes}}},
           {"values", values},
           {"rules", rules},
+          {"alternatives", alternatives},
           {"reranked", reranked},
           {"device", plan.device_signature},
           {"build_ms", output.build_ms}};

@@ -15,13 +15,6 @@
 namespace tenon {
 namespace {
 
-std::uint32_t site_flags(const BuildOptions& options, const std::vector<LayerRule>& rules = {}) {
-  bool allow_tf32 = options.allow_tf32;
-  for (const LayerRule& rule : rules) allow_tf32 = rule.allow_tf32.value_or(allow_tf32);
-  return (allow_tf32 ? unsigned{TN_SITE_ALLOW_TF32} : 0u) |
-         (options.allow_nondeterministic ? unsigned{TN_SITE_ALLOW_NONDETERMINISTIC} : 0u);
-}
-
 bool glob_matches(const std::string& pattern, const Node& node) {
   if (fnmatch(pattern.c_str(), node.name.c_str(), 0) == 0) return true;
   return std::any_of(node.members.begin(), node.members.end(),
@@ -135,10 +128,10 @@ bool is_shape_node(const Graph& graph, const std::vector<bool>& varying, NodeId 
 }
 
 /// A rule with a mistyped name would otherwise do nothing, in silence.
-void warn_of_idle_rules(const Graph& graph, const std::vector<NodeId>& order, const BuildOptions& options) {
+void warn_of_idle_rules(const Graph& graph, const BuildOptions& options) {
   for (const LayerRule& rule : options.layer_rules) {
-    const auto matches = [&](NodeId id) { return glob_matches(rule.match, graph.node(id)); };
-    if (std::any_of(order.begin(), order.end(), matches)) continue;
+    const auto matches = [&](const Node& node) { return node.alive && glob_matches(rule.match, node); };
+    if (std::any_of(graph.nodes().begin(), graph.nodes().end(), matches)) continue;
     options.logger->warning(
         fmt::format("the layer rule for \"{}\" matches no layer; the build report lists their names", rule.match));
   }
@@ -239,6 +232,22 @@ Status time_conversions(const Graph& graph, const Selection& selection,
   return {};
 }
 
+/// By value: what its readers' times mean nothing within. A conversion has to save more than that.
+std::vector<double> noise_of_readers(const LayoutProblem& problem) {
+  std::vector<double> noise(static_cast<std::size_t>(problem.num_values), 0);
+  for (const LayoutProblem::Node& node : problem.nodes) {
+    const std::vector<LayoutProblem::Option>& options = problem.sites[static_cast<std::size_t>(node.site)];
+    const auto best =
+        std::min_element(options.begin(), options.end(), [](const auto& a, const auto& b) { return a.ms < b.ms; });
+    for (const int input : node.inputs) {
+      if (input < 0) continue;
+      double& most = noise[static_cast<std::size_t>(input)];
+      most = std::max(most, best->ms * kTimingNoise);
+    }
+  }
+  return noise;
+}
+
 Status choose_layout(const Graph& graph, Selection* selection, Reformats* reformats) {
   std::vector<std::vector<std::size_t>> options;
   for (const SelectedSite& selected : selection->sites) options.push_back(options_of(selected));
@@ -265,11 +274,12 @@ Status choose_layout(const Graph& graph, Selection* selection, Reformats* reform
     problem.nodes.push_back(std::move(entry));
   }
   for (const ValueId output : graph.outputs()) problem.row_values.push_back(static_cast<int>(output));
+  const std::vector<double> noise = noise_of_readers(problem);
   problem.reformat_ms = [&](int value, const std::string& from, const std::string& to) {
     const Value& tensor = graph.value(static_cast<ValueId>(value));
     const auto found = reformats->find(tensor.dtype, tensor.dims, from, to);
     if (!found.ok() || *found == nullptr) return std::numeric_limits<double>::infinity();
-    return (*found)->result.times[(*found)->chosen].ms;
+    return (*found)->result.times[(*found)->chosen].ms + noise[static_cast<std::size_t>(value)];
   };
   TENON_ASSIGN(const LayoutSolution solution, solve_layout(problem));
   for (std::size_t s = 0; s < selection->sites.size(); ++s) {
@@ -278,7 +288,46 @@ Status choose_layout(const Graph& graph, Selection* selection, Reformats* reform
   return {};
 }
 
-/// Names the layers that run on the op's plain reference.
+/// A pin says "this layer, whatever happens"; without the layer it can only be a mistake.
+Status check_pins(const Graph& graph, const BuildOptions& options) {
+  if (!options.editable) return {};
+  for (const CacheChoice& choice : options.cache->choices()) {
+    if (!choice.pinned || choice.layer.empty() || choice.op == kReformatOp) continue;
+    if (!choice.device.empty() && choice.device != options.device->info().signature) continue;
+    if (graph.find_node(choice.layer) != kNoId) continue;
+    std::vector<std::string> names;
+    for (const Node& node : graph.nodes()) {
+      if (node.alive) names.push_back(node.name);
+    }
+    const std::string near = nearest(choice.layer, names);
+    return {
+        Code::kInvalid,
+        fmt::format("the timing cache pins layer {} (key {}), which this network does not have{}; unpin or erase it",
+                    choice.layer, to_text(choice.key), near.empty() ? "" : " (nearest: " + near + ")")};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::uint32_t site_flags(const BuildOptions& options, const std::vector<LayerRule>& rules) {
+  bool allow_tf32 = options.allow_tf32;
+  for (const LayerRule& rule : rules) allow_tf32 = rule.allow_tf32.value_or(allow_tf32);
+  return (allow_tf32 ? unsigned{TN_SITE_ALLOW_TF32} : 0u) |
+         (options.allow_nondeterministic ? unsigned{TN_SITE_ALLOW_NONDETERMINISTIC} : 0u);
+}
+
+bool has_layer_rule(const Node& node, const BuildOptions& options) {
+  const std::vector<LayerRule> rules = rules_for(node, options.layer_rules);
+  return std::any_of(rules.begin(), rules.end(), narrows);
+}
+
+Status check_names(const Graph& graph, const BuildOptions& options) {
+  TENON_RETURN_IF_ERROR(check_pins(graph, options));
+  warn_of_idle_rules(graph, options);
+  return {};
+}
+
 Status check_fallbacks(const Selection& selection, const BuildOptions& options) {
   std::vector<std::string> layers;
   for (const SelectedSite& selected : selection.sites) {
@@ -298,28 +347,6 @@ Status check_fallbacks(const Selection& selection, const BuildOptions& options) 
   options.logger->warning(text);
   return {};
 }
-
-/// A pin says "this layer, whatever happens"; without the layer it can only be a mistake.
-Status check_pins(const Graph& graph, const TimingCache& cache, const BuildOptions& options) {
-  if (!options.editable) return {};
-  for (const CacheChoice& choice : cache.choices()) {
-    if (!choice.pinned || choice.layer.empty() || choice.op == kReformatOp) continue;
-    if (!choice.device.empty() && choice.device != options.device->info().signature) continue;
-    if (graph.find_node(choice.layer) != kNoId) continue;
-    std::vector<std::string> names;
-    for (const Node& node : graph.nodes()) {
-      if (node.alive) names.push_back(node.name);
-    }
-    const std::string near = nearest(choice.layer, names);
-    return {
-        Code::kInvalid,
-        fmt::format("the timing cache pins layer {} (key {}), which this network does not have{}; unpin or erase it",
-                    choice.layer, to_text(choice.key), near.empty() ? "" : " (nearest: " + near + ")")};
-  }
-  return {};
-}
-
-}  // namespace
 
 Result<const SelectedSite*> Reformats::find(std::int32_t dtype, const TnDims& dims, const std::string& from,
                                             const std::string& to) {
@@ -385,9 +412,8 @@ bool has_kernel(const Graph& graph, NodeId node, const BuildOptions& options) {
   return !found.candidates.empty() && !is_reference_kernel(found.candidates.front().kernel);
 }
 
-Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, const TimingCache& cache,
-                                    Tuner* tuner, Reformats* reformats) {
-  TENON_RETURN_IF_ERROR(check_pins(graph, cache, options));
+Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, Tuner* tuner, Reformats* reformats,
+                                    KnownSites* known_sites) {
   Selection selection;
   TENON_ASSIGN(const Extremes extremes, extremes_of(graph));
   TENON_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
@@ -401,7 +427,6 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
         std::any_of(outputs.begin(), outputs.end(), [&](ValueId output) { return graph.is_output(output); });
     if (!known || given) selection.order.push_back(id);
   }
-  warn_of_idle_rules(graph, selection.order, options);
   std::map<Hash128, std::size_t> known;
   for (const NodeId id : selection.order) {
     const Node& node = graph.node(id);
@@ -414,6 +439,11 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
     const auto [entry, added] = known.emplace(tune->key, selection.sites.size());
     selection.node_site.push_back(entry->second);
     if (!added) continue;
+    if (const auto timed = known_sites->find(tune->key); timed != known_sites->end()) {
+      timed->second.tune->layer = tune->layer;
+      selection.sites.push_back(timed->second);
+      continue;
+    }
     enumerate_site(options, rules, tune.get());
     TENON_RETURN_IF_ERROR(apply_layer_rules(node, rules, tune.get()));
     selection.sites.push_back({std::move(tune), {}, 0});
@@ -421,10 +451,11 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
   const int count = static_cast<int>(selection.sites.size());
   for (int i = 0; i < count; ++i) {
     SelectedSite& selected = selection.sites[static_cast<std::size_t>(i)];
+    if (known_sites->count(selected.tune->key) != 0) continue;
     TENON_ASSIGN(selected.result, time_with_fallback(tuner, selected.tune.get(), i + 1, count));
+    known_sites->emplace(selected.tune->key, selected);
   }
   TENON_RETURN_IF_ERROR(choose_layout(graph, &selection, reformats));
-  TENON_RETURN_IF_ERROR(check_fallbacks(selection, options));
   return selection;
 }
 

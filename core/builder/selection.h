@@ -61,9 +61,24 @@ bool fuses_epilogue(const Graph& graph, const Absorption& absorption, const Buil
 /// Whether a kernel other than the op's reference takes the node.
 bool has_kernel(const Graph& graph, NodeId node, const BuildOptions& options);
 
+/// Sites that this build has timed already, by key.
+using KnownSites = std::map<Hash128, SelectedSite>;
+
+/// TN_SITE_* of the build's options.
+std::uint32_t site_flags(const BuildOptions& options, const std::vector<LayerRule>& rules = {});
+
+/// Whether a rule of the caller narrows the candidates of the node.
+bool has_layer_rule(const Node& node, const BuildOptions& options);
+
 /// Enumerates, times and chooses for a whole graph.
-Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, const TimingCache& cache,
-                                    Tuner* tuner, Reformats* reformats);
+Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, Tuner* tuner, Reformats* reformats,
+                                    KnownSites* known);
+
+/// Names in pins of the timing cache that the graph does not have are errors, those in layer rules warnings.
+Status check_names(const Graph& graph, const BuildOptions& options);
+
+/// Says which layers run on the op's reference, as options.on_fallback wants it.
+Status check_fallbacks(const Selection& selection, const BuildOptions& options);
 
 /// Records the choices, conversions included.
 void record_choices(const Selection& selection, Tuner* tuner, Reformats* reformats);

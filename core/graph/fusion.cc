@@ -1,4 +1,4 @@
-// The ALWAYS rules: find a match, let the plugin rewrite, check the result, take it back if it is wrong, and name the
+// Rules of plugins: find a match, let the plugin rewrite, check the result, take it back if it is wrong, and name the
 // new node after those it replaces.
 
 #include <fmt/format.h>
@@ -68,11 +68,13 @@ bool value_name_occurs(const Graph& graph, const std::string& name, ValueId exce
 
 class Engine {
  public:
-  Engine(Graph* graph, const std::vector<FusionRef>& rules, const FusionOptions& options, Logger& logger)
-      : graph_(graph), options_(options), logger_(logger) {
+  /// With `choose` the CANDIDATE rules, without it the ALWAYS rules.
+  Engine(Graph* graph, const std::vector<FusionRef>& rules, const FusionOptions& options, Logger& logger,
+         const RuleChooser* choose = nullptr)
+      : graph_(graph), all_rules_(rules), options_(options), logger_(logger), choose_(choose) {
+    const int mode = choose == nullptr ? TN_FUSION_ALWAYS : TN_FUSION_CANDIDATE;
     for (const FusionRef& rule : rules) {
-      if (rule.fusion->mode == TN_FUSION_ALWAYS && options.disabled.count(rule.fusion->id) == 0)
-        rules_.push_back(&rule);
+      if (rule.fusion->mode == mode && options.disabled.count(rule.fusion->id) == 0) rules_.push_back(&rule);
     }
     std::sort(rules_.begin(), rules_.end(), [](const FusionRef* a, const FusionRef* b) {
       if (a->fusion->priority != b->fusion->priority) return a->fusion->priority > b->fusion->priority;
@@ -96,10 +98,30 @@ class Engine {
         Match match;
         if (failed_.count({rule, root}) != 0 || !rule->pattern.match(*graph_, root, &match)) continue;
         if (!allowed(*rule, root, match)) continue;
-        TENON_ASSIGN(const bool applied, apply(*rule, root, match));
+        TENON_ASSIGN(const bool applied,
+                     choose_ == nullptr ? apply(*rule, root, match) : try_candidate(*rule, root, match));
         if (applied) return true;
       }
     }
+    return false;
+  }
+
+  /// Applies the rule and lets the chooser compare; true if it was kept. Where it was not, it is not tried again.
+  Result<bool> try_candidate(const FusionRef& rule, NodeId root, const Match& match) {
+    Graph without = *graph_;
+    std::map<std::string, int> counts = counts_;
+    TENON_ASSIGN(const bool applied, apply(rule, root, match));
+    if (!applied) return false;
+    const std::string layer = std::as_const(*graph_).node(new_root_).name;
+    TENON_ASSIGN(const auto followed, apply_always_rules(graph_, all_rules_, options_, logger_));
+    TENON_ASSIGN(const bool taken, (*choose_)(*rule.fusion, layer, match.nodes, without, *graph_));
+    if (taken) {
+      for (const auto& [id, count] : followed) counts_[id] += count;
+      return true;
+    }
+    *graph_ = std::move(without);
+    counts_ = std::move(counts);
+    failed_.insert({&rule, root});
     return false;
   }
 
@@ -195,6 +217,7 @@ class Engine {
     std::vector<std::string> members;
     bool named_like_matched = false;
     NodeId new_root = kNoId;
+    new_root_ = root;
     for (const Slot& slot : slots) {
       // Slots are in the order of the root's outputs, so the first new node stands for the root.
       if (slot.reader != kNoId && !graph_->node(slot.reader).alive) continue;
@@ -204,6 +227,7 @@ class Engine {
       break;
     }
     if (new_root != kNoId) {
+      new_root_ = new_root;
       Node& node = graph_->node(new_root);
       for (const NodeId id : matched) {
         named_like_matched = named_like_matched || graph_->node(id).name == node.name;
@@ -276,8 +300,10 @@ class Engine {
   }
 
   Graph* graph_;
+  const std::vector<FusionRef>& all_rules_;
   const FusionOptions& options_;
   Logger& logger_;
+  const RuleChooser* choose_;
   std::vector<const FusionRef*> rules_;
   std::vector<NodeId> order_;
   std::set<std::pair<const FusionRef*, NodeId>> failed_;    ///< not tried again
@@ -286,6 +312,7 @@ class Engine {
   std::map<std::string, int> counts_;
   NodeId first_new_node_ = 0;
   ValueId first_new_value_ = 0;
+  NodeId new_root_ = kNoId;  ///< what took the last matched root's place
   int applications_ = 0;
 };
 
@@ -294,6 +321,12 @@ class Engine {
 Result<std::map<std::string, int>> apply_always_rules(Graph* graph, const std::vector<FusionRef>& rules,
                                                       const FusionOptions& options, Logger& logger) {
   return Engine(graph, rules, options, logger).run();
+}
+
+Result<std::map<std::string, int>> apply_candidate_rules(Graph* graph, const std::vector<FusionRef>& rules,
+                                                         const FusionOptions& options, const RuleChooser& choose,
+                                                         Logger& logger) {
+  return Engine(graph, rules, options, logger, &choose).run();
 }
 
 }  // namespace tenon

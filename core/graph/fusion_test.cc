@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "core/graph/passes.h"
@@ -49,6 +50,10 @@ TnStatus to_relu(const TnHost* h, const TnFusion*, TnGraph* graph, const TnMatch
 TnStatus bypass(const TnHost* h, const TnFusion*, TnGraph* graph, const TnMatch* match) {
   return h->graph->replace(graph, h->graph->node_output(graph, h->graph->match_node(match, 0), 0),
                            h->graph->match_value(match, "x"));
+}
+TnStatus drop_root(const TnHost* h, const TnFusion*, TnGraph* graph, const TnMatch* match) {
+  return h->graph->replace(graph, h->graph->node_output(graph, h->graph->match_node(match, 0), 0),
+                           h->graph->node_output(graph, h->graph->match_node(match, 1), 0));
 }
 TnStatus half_done(const TnHost* h, const TnFusion*, TnGraph* graph, const TnMatch* match) {
   const TnStatus status = put_in_place(h, graph, match, "test.leaky/1", nullptr, {"x"});
@@ -174,6 +179,50 @@ TEST_F(Fusion, CandidateRulesAndDeclinedChecksDoNothing) {
   EXPECT_TRUE(run().empty());
   EXPECT_EQ(log_.warnings, "");
   EXPECT_NE(log_.verbose.find("fusion rule test.never/1 at node \"n0\": check: not today"), std::string::npos);
+}
+
+TEST_F(Fusion, CandidateRulesApplyWhereTheChooserSaysSo) {
+  chain({"test.identity/1", "test.relu/1", "test.identity/1"});
+  rule("test.candidate/1", "test.identity/1($x)", to_relu).mode = TN_FUSION_CANDIDATE;
+  rule("test.always/1", "test.relu/1(test.relu/1($x))", drop_root);
+  const std::string before = graph_.dump();
+  std::vector<std::string> asked;
+  const auto choose = [&](bool first, bool second) {
+    asked.clear();
+    return [&, first, second](const TnFusion& of, const std::string& layer, const std::vector<NodeId>& matched,
+                              const Graph& without, const Graph& with) -> Result<bool> {
+      asked.push_back(fmt::format("{} {} {} {}>{}", of.id, layer, without.node(matched[0]).name,
+                                  without.topological_order()->size(), with.topological_order()->size()));
+      return asked.size() == 1 ? first : second;
+    };
+  };
+  Graph graph = graph_;
+  auto counts = apply_candidate_rules(&graph, rules_, options_, choose(false, false), log_);
+  ASSERT_TRUE(counts.ok()) << counts.status().message();
+  EXPECT_TRUE(counts->empty());
+  EXPECT_EQ(graph.dump(), before);
+  // The ALWAYS rule follows at once: what it makes of the rewritten graph is what is compared.
+  EXPECT_EQ(asked, (std::vector<std::string>{"test.candidate/1 n0 n0 3>2", "test.candidate/1 n2 n2 3>2"}));
+
+  counts = apply_candidate_rules(&graph, rules_, options_, choose(false, true), log_);
+  ASSERT_TRUE(counts.ok()) << counts.status().message();
+  EXPECT_EQ(*counts, (std::map<std::string, int>{{"test.candidate/1", 1}, {"test.always/1", 1}}));
+  EXPECT_TRUE(graph.verify().ok());
+  EXPECT_NE(graph.find_node("n0"), kNoId) << "the first was not wanted";
+
+  graph = graph_;
+  options_.disabled = {"test.candidate/1"};
+  EXPECT_TRUE(apply_candidate_rules(&graph, rules_, options_, choose(true, true), log_)->empty());
+  EXPECT_TRUE(asked.empty());
+}
+
+TEST_F(Fusion, AnErrorOfTheChooserEndsIt) {
+  chain({"test.identity/1"});
+  rule("test.candidate/1", "test.identity/1($x)", to_relu).mode = TN_FUSION_CANDIDATE;
+  const auto cancelled = [](const TnFusion&, const std::string&, const std::vector<NodeId>&, const Graph&,
+                            const Graph&) -> Result<bool> { return Status(Code::kCancelled, "enough"); };
+  const auto counts = apply_candidate_rules(&graph_, rules_, options_, cancelled, log_);
+  EXPECT_EQ(counts.status().code(), Code::kCancelled);
 }
 
 TEST_F(Fusion, FailuresAreRolledBackAndLogged) {

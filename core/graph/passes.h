@@ -78,6 +78,17 @@ struct FusionOptions {
 Result<std::map<std::string, int>> apply_always_rules(Graph* graph, const std::vector<FusionRef>& rules,
                                                       const FusionOptions& options, Logger& logger);
 
+/// Asked where a CANDIDATE rule was applied: whether to keep `with`, the graph with the rule and the ALWAYS rules that
+/// match then, rather than `without`. `matched` are nodes of `without`, `layer` is called what took the root's place.
+using RuleChooser =
+    std::function<Result<bool>(const TnFusion& rule, const std::string& layer, const std::vector<NodeId>& matched,
+                               const Graph& without, const Graph& with)>;
+
+/// Applies the CANDIDATE rules, by priority, then id, wherever they match and `choose` says so. As apply_always_rules.
+Result<std::map<std::string, int>> apply_candidate_rules(Graph* graph, const std::vector<FusionRef>& rules,
+                                                         const FusionOptions& options, const RuleChooser& choose,
+                                                         Logger& logger);
+
 /// What a pointwise node computes, over its inputs; its own epilogue is not part of it. kDeclined with the reason if
 /// its op does not say (tenon.op.expression/1).
 Result<Expression> describe_expression(const Graph& graph, NodeId node);

@@ -27,30 +27,35 @@ Status find_lifetimes(Plan* plan) {
   return {};
 }
 
-/// Tensors that lie in the memory of others: each has a root and an offset in it.
+/// Tensors that lie in the memory of others: groups, each of which gets one piece of memory. Places are offsets from
+/// the group's first tensor, its root; others may lie before it.
 class Sharing {
  public:
   explicit Sharing(const Plan& plan) : plan_(plan) {
     for (std::uint32_t t = 0; t < plan.tensors.size(); ++t) {
       places_.push_back({t, 0});
-      last_use_.push_back(plan.tensors[t].last_use);
-      members_.push_back({t});
+      groups_.push_back({{t}, {0, size(t)}, plan.tensors[t].last_use});
     }
   }
 
   std::uint32_t root(std::uint32_t tensor) const { return places_[tensor].root; }
-  std::uint64_t offset(std::uint32_t tensor) const { return places_[tensor].offset; }
+  /// In the memory of the group.
+  std::uint64_t offset(std::uint32_t tensor) const {
+    return static_cast<std::uint64_t>(places_[tensor].at - groups_[root(tensor)].range.begin);
+  }
+  std::uint64_t group_bytes(std::uint32_t root) const {
+    return static_cast<std::uint64_t>(groups_[root].range.end - groups_[root].range.begin);
+  }
 
   /// Puts what a view would copy where it would copy it to; a tensor that lies elsewhere already stays there.
   void share_views(const PlanNode& node) {
     for (const Share& share : node.shares) {
       const std::uint32_t input = node.inputs[share.input], output = node.outputs[share.output];
       const std::uint32_t inner = share.output_inside ? output : input, outer = share.output_inside ? input : output;
-      if (!in_arena(inner) || !in_arena(outer) || root(inner) == root(outer) || !whole(inner)) continue;
-      if (share.offset % alignments()[inner] != 0) continue;
-      const std::uint64_t at = offset(outer) + share.offset;
-      if (at + plan_.tensors[inner].bytes > plan_.tensors[root(outer)].bytes) continue;
-      move(root(inner), root(outer), at);
+      if (!in_arena(inner) || !in_arena(outer) || root(inner) == root(outer)) continue;
+      if (share.offset + plan_.tensors[inner].bytes > plan_.tensors[outer].bytes) continue;
+      const std::int64_t at = places_[outer].at + static_cast<std::int64_t>(share.offset);
+      if (fits(inner, root(outer), at)) move(root(inner), root(outer), at - places_[inner].at);
     }
   }
 
@@ -59,11 +64,12 @@ class Sharing {
     for (const TnAlias& alias : node.combo.aliases) {
       const std::uint32_t input = node.inputs[alias.input], output = node.outputs[alias.output];
       if (input == kNoTensor || !in_arena(input) || !in_arena(output)) continue;
-      const bool dies_here = whole(input) && last_use_[root(input)] == step &&
+      const bool dies_here = plan_.tensors[input].bytes == group_bytes(root(input)) &&
+                             groups_[root(input)].last_use == step &&
                              std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
-      const bool alone = members_[root(output)].size() == 1;
+      const bool alone = groups_[root(output)].members.size() == 1;
       if (!dies_here || !alone || plan_.tensors[input].bytes != plan_.tensors[output].bytes) continue;
-      move(output, root(input), 0);
+      move(output, root(input), places_[input].at);
       return;
     }
   }
@@ -71,20 +77,47 @@ class Sharing {
  private:
   struct Place {
     std::uint32_t root;
-    std::uint64_t offset;
+    std::int64_t at;
+  };
+  struct Range {
+    std::int64_t begin, end;
+  };
+  struct Group {
+    std::vector<std::uint32_t> members;
+    Range range;
+    int last_use;
   };
 
+  std::int64_t size(std::uint32_t tensor) const { return static_cast<std::int64_t>(plan_.tensors[tensor].bytes); }
   bool in_arena(std::uint32_t tensor) const { return plan_.tensors[tensor].storage == Storage::kArena; }
-  /// Whether a tensor takes all the memory of its root, so that both can move.
-  bool whole(std::uint32_t tensor) const {
-    return offset(tensor) == 0 && plan_.tensors[tensor].bytes == plan_.tensors[root(tensor)].bytes;
+
+  /// Whether the group of `inner` can move into the group of `to` so that `inner` begins at `at`: the two may only have
+  /// in common what `inner` is, and every tensor must be aligned as its kernels want it.
+  bool fits(std::uint32_t inner, std::uint32_t to, std::int64_t at) {
+    const Group& from = groups_[root(inner)];
+    const Group& into = groups_[to];
+    const std::int64_t shift = at - places_[inner].at;
+    const Range moved = {from.range.begin + shift, from.range.end + shift};
+    const std::int64_t end = at + size(inner);
+    if (std::max(moved.begin, into.range.begin) < at || std::min(moved.end, into.range.end) > end) return false;
+    const std::int64_t begin = std::min(moved.begin, into.range.begin);
+    const auto aligned = [&](const Group& group, std::int64_t by) {
+      return std::all_of(group.members.begin(), group.members.end(), [&](std::uint32_t member) {
+        return (places_[member].at + by - begin) % static_cast<std::int64_t>(alignments()[member]) == 0;
+      });
+    };
+    return aligned(from, shift) && aligned(into, 0);
   }
 
-  void move(std::uint32_t from, std::uint32_t to, std::uint64_t at) {
-    for (const std::uint32_t member : members_[from]) places_[member] = {to, at + places_[member].offset};
-    members_[to].insert(members_[to].end(), members_[from].begin(), members_[from].end());
-    members_[from].clear();
-    last_use_[to] = std::max(last_use_[to], last_use_[from]);
+  void move(std::uint32_t from, std::uint32_t to, std::int64_t shift) {
+    Group& source = groups_[from];
+    Group& target = groups_[to];
+    for (const std::uint32_t member : source.members) places_[member] = {to, places_[member].at + shift};
+    target.members.insert(target.members.end(), source.members.begin(), source.members.end());
+    target.range.begin = std::min(target.range.begin, source.range.begin + shift);
+    target.range.end = std::max(target.range.end, source.range.end + shift);
+    target.last_use = std::max(target.last_use, source.last_use);
+    source.members.clear();
   }
 
   /// What the kernels ask of the address of each tensor.
@@ -103,8 +136,7 @@ class Sharing {
 
   const Plan& plan_;
   std::vector<Place> places_;
-  std::vector<int> last_use_;                        ///< of a root: of all that lies in it
-  std::vector<std::vector<std::uint32_t>> members_;  ///< of a root
+  std::vector<Group> groups_;  ///< by root
   std::vector<std::uint64_t> alignments_;
 };
 
@@ -138,7 +170,7 @@ Status place_tensors(Plan* plan) {
     if (tensor.storage != Storage::kArena) continue;
     const std::uint32_t root = sharing.root(t);
     const auto [entry, added] = slots.emplace(root, lifetimes.size());
-    if (added) lifetimes.push_back({plan->tensors[root].bytes, tensor.first_use, tensor.last_use});
+    if (added) lifetimes.push_back({sharing.group_bytes(root), tensor.first_use, tensor.last_use});
     Lifetime& lifetime = lifetimes[entry->second];
     lifetime.first_use = std::min(lifetime.first_use, tensor.first_use);
     lifetime.last_use = std::max(lifetime.last_use, tensor.last_use);

@@ -55,6 +55,17 @@ SiteDesc describe_site(const Graph& graph, NodeId id, std::uint32_t flags) {
   return desc;
 }
 
+InferredSite::InferredSite(const SiteDesc& desc) {
+  const auto view = [&](std::uint32_t i) {
+    if (desc.dtypes[i] == TN_DTYPE_NONE) return TnTensor{};
+    if (i < desc.num_inputs && desc.constants[i] != nullptr) return desc.constants[i]->view();
+    return tensor_view(nullptr, desc.dtypes[i], desc.dims[i], row_format(), TN_MEMORY_HOST);
+  };
+  for (std::uint32_t i = 0; i < desc.num_inputs; ++i) inputs_.push_back(view(i));
+  for (std::uint32_t i = 0; i < desc.num_outputs; ++i) outputs_.push_back(view(desc.num_read() + i));
+  abi_ = {TN_HEADER(TnInfer), desc.num_inputs, desc.num_outputs, 0, &desc.attrs, inputs_.data(), outputs_.data()};
+}
+
 Result<Extremes> extremes_of(const Graph& graph) {
   Extremes extremes{graph, graph};
   std::vector<std::pair<ValueId, TnDims>> min, max;

@@ -51,6 +51,21 @@ Result<Extremes> extremes_of(const Graph& graph);
 /// The description with the dims that the node may have at run time.
 SiteDesc describe_site(const Graph& graph, const Extremes& extremes, NodeId node, std::uint32_t flags);
 
+/// A node as optional interfaces of its op are asked about it: after infer, contents of constants included. `desc`
+/// outlives it.
+class InferredSite {
+ public:
+  explicit InferredSite(const SiteDesc& desc);
+  InferredSite(const InferredSite&) = delete;
+  InferredSite& operator=(const InferredSite&) = delete;
+  const TnInfer& abi() const { return abi_; }
+
+ private:
+  std::vector<TnTensor> inputs_;
+  std::vector<TnTensor> outputs_;
+  TnInfer abi_{};
+};
+
 class Site {
  public:
   /// `device` outlives the site.

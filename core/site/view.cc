@@ -29,34 +29,6 @@ TnStatus TN_CALL collect(TnPlacementSink* self, const TnPlacement* placement) {
   return TN_OK;
 }
 
-Result<std::vector<TnPlacement>> placements_of(const OpRef& op, const SiteDesc& desc) {
-  const TnOpPlacement* interface = placement_interface(*op.op);
-  if (interface == nullptr) return Status(Code::kDeclined, "the op has no " TN_IFACE_OP_PLACEMENT);
-  std::vector<TnTensor> inputs(desc.num_inputs, TnTensor{}), outputs(desc.num_outputs, TnTensor{});
-  for (std::uint32_t i = 0; i < desc.num_inputs; ++i) {
-    if (desc.dtypes[i] == TN_DTYPE_NONE) continue;
-    inputs[i] = desc.constants[i] != nullptr
-                    ? desc.constants[i]->view()
-                    : tensor_view(nullptr, desc.dtypes[i], desc.dims[i], row_format(), TN_MEMORY_HOST);
-  }
-  for (std::uint32_t i = 0; i < desc.num_outputs; ++i) {
-    const std::uint32_t tensor = desc.num_read() + i;
-    outputs[i] = tensor_view(nullptr, desc.dtypes[tensor], desc.dims[tensor], row_format(), TN_MEMORY_HOST);
-  }
-  const TnInfer inferred{TN_HEADER(TnInfer), desc.num_inputs, desc.num_outputs, 0,
-                         &desc.attrs,        inputs.data(),   outputs.data()};
-  std::vector<TnPlacement> placements;
-  TnPlacementSink sink{TN_HEADER(TnPlacementSink), 0, &placements, &collect};
-  clear_failure();
-  TENON_RETURN_IF_ERROR(take_failure(interface->describe(op.host, op.op, &inferred, &sink), "placement"));
-  for (const TnPlacement& placement : placements) {
-    if (placement.input < desc.num_inputs && placement.output < desc.num_outputs) continue;
-    return Status(Code::kInternal, "placement: it names no such tensor; that is a fault of the plugin");
-  }
-  if (placements.empty()) return Status(Code::kDeclined, "the op places nothing");
-  return placements;
-}
-
 Result<Share> share_of(const TnPlacement& placement, const SiteDesc& desc, const Combo& combo) {
   const TnPort& in = combo.inputs[placement.input];
   const TnPort& out = combo.outputs[placement.output];
@@ -200,6 +172,22 @@ TnStatus TN_CALL enqueue(const TnHost* host, const TnInst* inst, const TnExec* e
 void TN_CALL destroy(const TnHost*, TnInst* inst) { delete reinterpret_cast<ViewInstance*>(inst); }
 
 }  // namespace
+
+Result<std::vector<TnPlacement>> placements_of(const OpRef& op, const SiteDesc& desc) {
+  const TnOpPlacement* interface = placement_interface(*op.op);
+  if (interface == nullptr) return Status(Code::kDeclined, "the op has no " TN_IFACE_OP_PLACEMENT);
+  const InferredSite inferred(desc);
+  std::vector<TnPlacement> placements;
+  TnPlacementSink sink{TN_HEADER(TnPlacementSink), 0, &placements, &collect};
+  clear_failure();
+  TENON_RETURN_IF_ERROR(take_failure(interface->describe(op.host, op.op, &inferred.abi(), &sink), "placement"));
+  for (const TnPlacement& placement : placements) {
+    if (placement.input < desc.num_inputs && placement.output < desc.num_outputs) continue;
+    return Status(Code::kInternal, "placement: it names no such tensor; that is a fault of the plugin");
+  }
+  if (placements.empty()) return Status(Code::kDeclined, "the op places nothing");
+  return placements;
+}
 
 Result<std::vector<Share>> shares_of(const OpRef& op, const SiteDesc& desc, const Combo& combo) {
   for (std::size_t i = 0; i < desc.dims.size(); ++i) {

@@ -3,6 +3,8 @@
 // Thread rule: pure functions; the kernel is as thread-safe as any.
 #pragma once
 
+#include <tenon/plugin/ext/placement.h>
+
 #include <cstdint>
 #include <tenon/status.hpp>
 #include <vector>
@@ -18,6 +20,9 @@ struct Share {
   bool output_inside = false;  ///< the output lies inside the input; otherwise the input inside the output
   std::uint64_t offset = 0;    ///< bytes from the start of the larger to that of the smaller
 };
+
+/// What the op says about a node: which tensor lies where in which. kDeclined if it does not tell.
+Result<std::vector<TnPlacement>> placements_of(const OpRef& op, const SiteDesc& desc);
 
 /// What the tensors of a node share in the formats of a combo. kDeclined if the op does not tell, or if a part is not
 /// contiguous there.

@@ -7,8 +7,9 @@ namespace {
 
 constexpr const char* kHeader = "- {tenon_timing_cache: 1}\n";
 constexpr const char* kGraphLine =
-    "- {graph: 0x1814870c44ff0f8574df6e3dda04f001, device: \"cpu:avx512:2:Test\", regions: [], layout: [{value: conv1, "
-    "format: nchw16c}, {value: \"a value, \\\"named\\\" {oddly}\", format: vendor.x/1}], streams: [], rerank: [{key: "
+    "- {graph: 0x1814870c44ff0f8574df6e3dda04f001, device: \"cpu:avx512:2:Test\", regions: [{rule: acme.join/1, layer: "
+    "conv1+conv2, taken: true, ms: 2.5, rival_ms: 3}], layout: [{value: conv1, format: nchw16c}, {value: \"a value, "
+    "\\\"named\\\" {oddly}\", format: vendor.x/1}], streams: [], rerank: [{key: "
     "0x1814870c44ff0f8574df6e3dda040001, layer: conv1+relu1, tactic: 0x665ded9abbf88, ms: 1.25, rival: 0x91c0, "
     "rival_ms: 1.5}]}\n";
 
@@ -29,6 +30,12 @@ TEST(CacheGraphText, IsTheDocumentedFormAndReadsBackExactly) {
   const auto graph = again->graph(test_graph(1).key);
   ASSERT_TRUE(graph.has_value());
   EXPECT_EQ(graph->device, kTestDevice);
+  ASSERT_EQ(graph->regions.size(), 1u);
+  EXPECT_EQ(graph->regions[0].rule, "acme.join/1");
+  EXPECT_EQ(graph->regions[0].layer, "conv1+conv2");
+  EXPECT_TRUE(graph->regions[0].taken);
+  EXPECT_EQ(graph->regions[0].ms, 2.5);
+  EXPECT_EQ(graph->regions[0].rival_ms, 3);
   ASSERT_EQ(graph->layout.size(), 2u);
   EXPECT_EQ(graph->layout[1].value, "a value, \"named\" {oddly}");
   EXPECT_EQ(graph->layout[1].format, "vendor.x/1");
@@ -57,7 +64,7 @@ TEST(CacheGraphText, EveryTruncationIsDamageOfOneLine) {
   }
 }
 
-// Nothing that is built depends on these lists, so not even a frozen build fails over them.
+// What a list does not say is decided as if it had never been recorded, so not even a frozen build fails over them.
 TEST(CacheGraphText, AListThatWasEditedWronglyCostsItselfOnly) {
   const std::string begin = std::string(kHeader) + "- {graph: 0x1814870c44ff0f8574df6e3dda04f001, device: d, ";
   const std::string good = "{value: a, format: nhwc}";
@@ -70,7 +77,7 @@ TEST(CacheGraphText, AListThatWasEditedWronglyCostsItselfOnly) {
                                                        {"layout: [" + good + ", {value: b, format: }]", 1},
                                                        {"layout: [" + good + ", {value: b, formt: nhwc}]", 1},
                                                        {"layout: [" + good + "], rerank: [{key: 0x1}]", 1},
-                                                       {"layout: [" + good + "], regions: [{rule: r}]", 1},
+                                                       {"layout: [" + good + "], regions: [{rule: r, layer: l}]", 1},
                                                        {"layout: [" + good + "], streams: [0, 1]", 1}};
   for (const auto& [fields, kept] : cases) {
     SCOPED_TRACE(fields);

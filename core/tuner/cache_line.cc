@@ -68,7 +68,7 @@ Result<CacheLine> read_measurement(CacheMeasurement::Kind kind, FlowReader* read
   return CacheLine(measurement);
 }
 
-/// A list that is not as this version writes it costs itself, not the line: nothing that is built depends on it.
+/// An entry of a list that is not as this version writes it costs itself, not the line.
 Result<CacheLine> read_graph(FlowReader* reader, std::vector<std::string>* unknown) {
   CacheGraph graph;
   reader->take("graph", &graph.key);
@@ -78,10 +78,20 @@ Result<CacheLine> read_graph(FlowReader* reader, std::vector<std::string>* unkno
     if (!status.ok() && unknown != nullptr) unknown->push_back("in '" + list + "': " + status.message());
     return status.ok();
   };
-  for (const char* reserved : {"regions", "streams"}) {
-    if (!reader->list(reserved).empty() && unknown != nullptr) {
-      unknown->push_back("in '" + std::string(reserved) + "': this version knows no entries for it");
-    }
+  if (!reader->list("streams").empty() && unknown != nullptr) {
+    unknown->push_back("in 'streams': this version knows no entries for it");
+  }
+  for (FlowReader& item : reader->list("regions")) {
+    CacheGraph::Region region;
+    item.require("rule");
+    item.take("rule", &region.rule);
+    item.require("layer");
+    item.take("layer", &region.layer);
+    item.require("taken");
+    item.take("taken", &region.taken);
+    item.take("ms", &region.ms);
+    item.take("rival_ms", &region.rival_ms);
+    if (complete(item, "regions")) graph.regions.push_back(std::move(region));
   }
   for (FlowReader& item : reader->list("layout")) {
     CacheGraph::Format format;
@@ -187,7 +197,15 @@ std::string cache_line(const CacheMeasurement& measurement) {
 }
 
 std::string cache_line(const CacheGraph& graph) {
-  std::vector<FlowWriter> layout, rerank;
+  std::vector<FlowWriter> regions, layout, rerank;
+  for (const CacheGraph::Region& entry : graph.regions) {
+    regions.push_back(FlowWriter()
+                          .add_name("rule", entry.rule)
+                          .add_name("layer", entry.layer)
+                          .add_bool("taken", entry.taken)
+                          .add("ms", entry.ms)
+                          .add("rival_ms", entry.rival_ms));
+  }
   for (const CacheGraph::Format& entry : graph.layout) {
     layout.push_back(FlowWriter().add_name("value", entry.value).add_name("format", entry.format));
   }
@@ -201,7 +219,7 @@ std::string cache_line(const CacheGraph& graph) {
                          .add("rival_ms", entry.rival_ms));
   }
   FlowWriter writer;
-  writer.add("graph", graph.key).add_quoted("device", graph.device).add_list("regions", {});
+  writer.add("graph", graph.key).add_quoted("device", graph.device).add_list("regions", regions);
   writer.add_list("layout", layout).add_list("streams", {}).add_list("rerank", rerank);
   return writer.line();
 }

@@ -32,6 +32,10 @@ CacheGraph with_valid_texts(CacheGraph graph) {
   for (CacheGraph::Format& entry : graph.layout) {
     entry = {valid_utf8(entry.value), valid_utf8(entry.format)};
   }
+  for (CacheGraph::Region& entry : graph.regions) {
+    entry.rule = valid_utf8(entry.rule);
+    entry.layer = valid_utf8(entry.layer);
+  }
   for (CacheGraph::Rerank& entry : graph.rerank) entry.layer = valid_utf8(entry.layer);
   return graph;
 }

@@ -71,8 +71,18 @@ struct CacheGraph {
     std::uint64_t tactic = 0, rival = 0;
     double ms = 0, rival_ms = 0;  ///< whole graph, with the tactic that was kept and with the other one
   };
-  Hash128 key;  ///< of the rewritten graph: its sites, which name the device, and how they are connected
+  /// A place where the graph has two forms, one by a rule.
+  struct Region {
+    std::string rule;
+    std::string layer;            ///< name of the layer that the rule makes, in the (first) network
+    bool taken = false;           ///< the rule's form is kept
+    double ms = 0, rival_ms = 0;  ///< all layers together, in the form that is kept and in the other one
+  };
+  /// Of the rewritten graph: its sites, which name the device, and how they are connected. Lines with regions: of the
+  /// graph before they were decided.
+  Hash128 key;
   std::string device;
+  std::vector<Region> regions;
   std::vector<Format> layout;  ///< values that are not row-major where they are produced
   std::vector<Rerank> rerank;
 };

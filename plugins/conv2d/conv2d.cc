@@ -61,6 +61,12 @@ void conv2d_reference(const Reference& call) {
   });
 }
 
+// Each output channel reads all input channels, so the channels of several convolutions are those of one.
+Siblings conv2d_siblings(const Infer& inferred) {
+  if (inferred.attrs().i64("groups") != 1) throw Declined("a group reads only some of the input channels");
+  return {1, {TN_SAME_VALUE, 0, 0}};
+}
+
 }  // namespace
 }  // namespace tenon::plugins
 
@@ -85,5 +91,6 @@ TENON_PLUGIN("tenon.conv2d", "1", "Apache-2.0",
                  .output("y", "[N,K,OH,OW]; OH = floor((H + top + bottom - dilation*(R-1) - 1) / stride) + 1")
                  .infer(tenon::plugins::conv2d_infer)
                  .reference(tenon::plugins::conv2d_reference)
+                 .siblings(tenon::plugins::conv2d_siblings)
                  .tolerance([](const tenon::Attrs&, int32_t dtype) { return tenon::plugins::sum_tolerance(dtype); }),
              tenon::plugins::conv2d_kernels(), tenon::plugins::conv2d_rules())

@@ -50,6 +50,12 @@ void matmul_reference(const Reference& call) {
   visit_number(call.output(0).dtype(), [&](auto zero) { matmul_reference_of<decltype(zero)>(call); });
 }
 
+// The columns of several products are those of one.
+Siblings matmul_siblings(const Infer& inferred) {
+  const int columns = inferred.input(1).rank() - (inferred.attrs().flag("transpose_b") ? 2 : 1);
+  return {inferred.output(0).rank() - 1, {TN_SAME_VALUE, columns}};
+}
+
 }  // namespace
 }  // namespace tenon::plugins
 
@@ -68,5 +74,6 @@ TENON_PLUGIN("tenon.matmul", "1", "Apache-2.0",
                  .output("y", "[..., m, n]")
                  .infer(tenon::plugins::matmul_infer)
                  .reference(tenon::plugins::matmul_reference)
+                 .siblings(tenon::plugins::matmul_siblings)
                  .tolerance([](const tenon::Attrs&, int32_t dtype) { return tenon::plugins::sum_tolerance(dtype); }),
              tenon::plugins::matmul_kernels())

@@ -58,7 +58,8 @@ Engines::Engines(std::string device) : device_(std::move(device)) {
   must(TimingCache::create(*library_, "", 0, device_).status());  // throws where there is no such device
   const json described = json::parse(must(library_->describe()));
   for (const json& rule : described["rules"]) {
-    if (rule["mode"] == "always") rules_.push_back(rule["id"]);
+    rules_.push_back(rule["id"]);
+    if (rule["mode"] == "candidate") candidates_.insert(rule["id"]);
   }
 }
 
@@ -77,6 +78,9 @@ Built Engines::build(const Network& network, const std::set<std::string>& disabl
   must(config.set("verbosity", "none"));
   if (*kLeftOut[kind] != '\0') must(config.set("tactic_sources", kLeftOut[kind]));
   for (const std::string& rule : disabled) must(config.set("disable_rule", rule));
+  for (const std::string& rule : candidates_) {
+    if (disabled.count(rule) == 0) must(config.set("force_rule", rule));
+  }
   warnings_.clear();
   const Result<BuiltEngine> built = Builder(*library_).build(network, config);
   if (!built.ok()) throw std::runtime_error("build: " + built.status().message());

@@ -43,13 +43,15 @@ class Engines {
   /// that approximate more coarsely.
   double tolerance() const { return device_ == "cpu" ? 1e-5 : 1e-4; }
   const Library& library() const { return *library_; }
-  /// Ids of everything that may rewrite a network: rules that always apply, and the core's own.
+  /// Ids of everything that may rewrite a network, the core's own included.
   const std::vector<std::string>& rules() const { return rules_; }
   /// Every rule but these.
   std::set<std::string> all_but(const std::set<std::string>& kept) const;
 
-  /// Measures as little as a build can: the first kernel that works is taken. `kind` (from 0 to below kKinds) chooses
-  /// which kernels take part. No timing cache: sites seldom recur, and a seed should not depend on those before it.
+  /// Rules that are not disabled apply wherever they match, also those that a build else takes only where they are
+  /// faster. Measures as little as a build can: the first kernel that works is taken. `kind` (from 0 to below kKinds)
+  /// chooses which kernels take part. No timing cache: sites seldom recur, and a seed should not depend on those before
+  /// it.
   Built build(const Network& network, const std::set<std::string>& disabled, int kind = 0);
   static constexpr int kKinds = 3;
   /// Runs on random input, which the seed decides; axis 0 of inputs with a profile is `batch`, if not 0.
@@ -62,6 +64,7 @@ class Engines {
   std::string warnings_;
   std::optional<Library> library_;
   std::vector<std::string> rules_;
+  std::set<std::string> candidates_;  ///< those of rules_ that a build takes only where they are faster
 };
 
 }  // namespace tenon::fusion

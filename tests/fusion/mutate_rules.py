@@ -24,6 +24,8 @@ from typing import NamedTuple
 ACTIVATIONS = "plugins/activation/activation_rules.cc"
 BATCH_NORM = "plugins/batch_norm/batch_norm_fold.cc"
 EPILOGUE = "core/graph/epilogue.cc"
+PLACEMENT = "core/plan/placement.cc"
+SIBLINGS = "core/builder/siblings.cc"
 DUPLICATES = "core/graph/duplicates.cc"
 CHAINS = "core/graph/pointwise_chains.cc"
 CONV = "plugins/conv2d/conv2d_rules.cc"
@@ -95,6 +97,20 @@ MUTANTS = [
     Mutant("tenon.core.epilogue/1", "producer has other users", EPILOGUE, " && graph.users(input).size() == 1", ""),
     Mutant("tenon.core.epilogue/1", "dims may change", EPILOGUE,
            "a.dtype == b.dtype && same_dims(a.dims, b.dims)", "a.dtype == b.dtype"),
+    Mutant("tenon.core.join_siblings/1", "attributes are not looked at", SIBLINGS, "node.attrs.text(), output.dtype",
+           "0, output.dtype"),
+    Mutant("tenon.core.join_siblings/1", "activations are not looked at", SIBLINGS, 'fmt::format(" {};", epilogue.text())',
+           'epilogue.empty() ? "-" : "+"'),
+    Mutant("tenon.core.join_siblings/1", "inputs are not looked at", SIBLINGS, 'key += fmt::format(" {}", node.inputs[i]);',
+           'key += " x";'),
+    Mutant("tenon.core.join_siblings/1", "constants in another order", SIBLINGS,
+           "for (const NodeId id : group) parts.push_back(",
+           "for (const NodeId id : std::vector<NodeId>(group.rbegin(), group.rend())) parts.push_back("),
+    Mutant("tenon.core.join_siblings/1", "groups are not looked at", "plugins/conv2d/conv2d.cc",
+           'inferred.attrs().i64("groups") != 1', 'inferred.attrs().i64("groups") < 1'),
+    Mutant("tenon.core.join_siblings/1", "what overlaps in memory is not looked at", PLACEMENT,
+           "if (std::max(moved.begin, into.range.begin) < at || std::min(moved.end, into.range.end) > end) return false;",
+           "if (end < at) return false;"),
     Mutant("tenon.core.merge_duplicates/1", "attributes are not looked at", DUPLICATES, "node.attrs.text()", "0"),
     Mutant("tenon.core.merge_duplicates/1", "inputs are not looked at", DUPLICATES, 'fmt::format(" {}", input)', "input > 0"),
     Mutant("tenon.core.pointwise/1", "inner values that are outputs", CHAINS, " || graph_.is_output(between)", ""),

@@ -316,16 +316,18 @@ class Generator {
     const std::optional<Value> x = pick_rank(image ? 4 : 2);
     if (!x) return;
     const Geometry g = image ? geometry(*x) : Geometry{};
+    const std::string common = random_.chance(50) ? "relu" : "tanh";
     std::vector<Value> all;
     for (std::int64_t n = random_.between(2, 3); n > 0; --n) {
       Value y;
       if (image) {
-        y = conv(*x, random_.chance(75) ? g : geometry(*x), 1, random_.between(1, 6), 50);
+        y = conv(*x, random_.chance(75) ? g : geometry(*x), 1, random_.between(1, 6), random_.chance(85) ? 100 : 0);
         if (random_.chance(30)) y = batch_norm(inner(y));
       } else {
         y = linear(*x, random_.between(1, 6));
       }
-      all.push_back(random_.chance(60) ? activation(inner(y)) : y);
+      all.push_back(random_.chance(60) ? make_.op(common, {inner(y)}) : random_.chance(40) ? activation(inner(y)) : y);
+      if (random_.chance(25)) all.back() = make_.op("softmax", {all.back()}, {{"axis", 1}});
     }
     const auto fits = [&](const Value& y) {
       return y.dims[0] == all[0].dims[0] &&

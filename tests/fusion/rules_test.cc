@@ -257,6 +257,79 @@ void add_duplicates(std::vector<Row>* rows) {
   });
 }
 
+void add_siblings(std::vector<Row>* rows) {
+  const auto row = [&](const std::string& what, int count, std::function<void(NetworkMaker&)> make) {
+    rows->push_back({"tenon.core.join_siblings/1", what, count, std::move(make)});
+  };
+  const auto relu = [](NetworkMaker& make, const Value& y) { return make.op("relu", {y}); };
+  row("convolutions", 1, [](NetworkMaker& make) {
+    const Value x = make.input({1, 4, 6, 5});
+    const Value a = conv(make, x, 3, true), b = conv(make, x, 2, true);
+    make.output(make.op("softmax", {a}, {{"axis", 3}}));
+    make.output(make.op("softmax", {b}, {{"axis", 3}}));
+  });
+  // The first sibling begins the concatenation, so it is the last of the joint result.
+  row("inception", 1, [relu](NetworkMaker& make) {
+    const Value x = make.input({1, 4, 6, 5});
+    const Value a = relu(make, conv(make, x, 3, true)), b = relu(make, conv(make, x, 2, true));
+    make.output(make.op("softmax", {make.op("concat", {a, relu(make, conv(make, b, 5, false))}, {{"axis", 1}})},
+                        {{"axis", 3}}));
+  });
+  row("the_last_sibling_ends_a_concatenation", 1, [relu](NetworkMaker& make) {
+    const Value x = image(make);
+    const Value a = relu(make, conv(make, x, 3, false)), b = relu(make, conv(make, x, 2, false));
+    make.output(make.op("softmax", {make.op("concat", {conv(make, a, 5, false), b}, {{"axis", 1}})}, {{"axis", 3}}));
+  });
+  row("three_and_two", 2, [](NetworkMaker& make) {
+    const Value x = image(make);
+    for (const bool bias : {true, false, true, true, false}) {
+      make.output(make.op("softmax", {conv(make, x, 1 + static_cast<std::int64_t>(make.num_names() % 4), bias)},
+                          {{"axis", 3}}));
+    }
+  });
+  row("dense", 1, [](NetworkMaker& make) {
+    const Value x = make.input({3, 4});
+    for (const std::int64_t n : {2, 5}) {
+      const Value y = make.op("fully_connected", {x, numbers(make, {n, 4}), numbers(make, {n})});
+      make.output(make.op("softmax", {y}, {{"axis", 0}}));
+    }
+  });
+  for (const bool transposed : {false, true}) {
+    row(transposed ? "products_transposed" : "products", 1, [transposed](NetworkMaker& make) {
+      const Value x = make.input({2, 3, 4});
+      for (const std::int64_t n : {2, 5}) {
+        const Value b = numbers(make, transposed ? Dims{n, 4} : Dims{4, n});
+        const Value y = make.op("matmul", {x, b}, {{"transpose_b", transposed ? 1 : 0}});
+        make.output(make.op("softmax", {y}, {{"axis", 1}}));
+      }
+    });
+  }
+  row("one_gives_an_output", 0, [](NetworkMaker& make) {
+    const Value x = image(make);
+    make.output(conv(make, x, 3, true));
+    make.output(make.op("softmax", {conv(make, x, 2, true)}, {{"axis", 3}}));
+  });
+  row("other_attributes", 0, [](NetworkMaker& make) {
+    const Value x = image(make);
+    make.output(make.op("softmax", {conv(make, x, 3, false)}, {{"axis", 3}}));
+    make.output(make.op("softmax", {make.op("conv2d", {x, numbers(make, {2, 4, 3, 3})}, {{"dilations", {1, 2}}})},
+                        {{"axis", 3}}));
+  });
+  row("groups", 0, [](NetworkMaker& make) {
+    const Value x = image(make);
+    for (int n = 0; n < 2; ++n) make.output(make.op("softmax", {conv(make, x, 4, false, 2)}, {{"axis", 3}}));
+  });
+  row("other_inputs", 0, [](NetworkMaker& make) {
+    for (int n = 0; n < 2; ++n) make.output(make.op("softmax", {conv(make, image(make), 4, true)}, {{"axis", 3}}));
+  });
+  row("weights_vary", 0, [](NetworkMaker& make) {
+    const Value x = image(make);
+    for (int n = 0; n < 2; ++n) {
+      make.output(make.op("softmax", {make.op("conv2d", {x, make.input({6, 4, 1, 1})})}, {{"axis", 3}}));
+    }
+  });
+}
+
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = [] {
     std::vector<Row> made;
@@ -266,6 +339,7 @@ const std::vector<Row>& rows() {
     add_core(&made);
     add_pointwise(&made);
     add_duplicates(&made);
+    add_siblings(&made);
     return made;
   }();
   return all;

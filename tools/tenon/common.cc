@@ -186,6 +186,7 @@ pipeline::BuildRequest make_request(const Library& library, const ModelOptions& 
   set("allow_nondeterministic", options.allow_nondeterministic ? "1" : "");
   set("retune", options.retune ? "1" : "");
   for (const std::string& rule : options.disable_rules) set("disable_rule", rule);
+  for (const std::string& rule : options.force_rules) set("force_rule", rule);
   if (request.frozen && request.timing_cache.empty()) {
     throw UsageError("--frozen-cache needs --timing-cache: there is nothing to take choices from");
   }

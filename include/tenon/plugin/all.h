@@ -10,6 +10,7 @@
 #include "ext/op_importers.h"
 #include "ext/parallel.h"
 #include "ext/placement.h"
+#include "ext/siblings.h"
 #include "fusion.h"
 #include "graph.h"
 #include "host.h"

@@ -5,6 +5,7 @@
 #ifndef TENON_SDK_OP_HPP
 #define TENON_SDK_OP_HPP
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,8 +33,19 @@ class OpDefinition final : public Definition, public TnOp {
     get_interface = [](const TnOp* op, const char* name) -> const void* {
       if (self(op).on_expression && std::string(name) == TN_IFACE_OP_EXPRESSION) return &self(op).expression_;
       if (self(op).on_placement && std::string(name) == TN_IFACE_OP_PLACEMENT) return &self(op).placement_;
+      if (self(op).on_siblings && std::string(name) == TN_IFACE_OP_SIBLINGS) return &self(op).siblings_;
       return nullptr;
     };
+    siblings_ = {TN_HEADER(TnOpSiblings), 0,
+                 [](const TnHost* host, const TnOp* op, const TnInfer* inferred, TnSiblings* out) {
+                   return guard(host, [&] {
+                     TnInfer answered = *inferred;
+                     const Siblings siblings = self(op).on_siblings(Infer(host, &answered));
+                     if (siblings.input_axes.size() > TN_SIBLING_INPUTS) throw Invalid("siblings: too many inputs");
+                     *out = {siblings.output_axis, static_cast<uint32_t>(siblings.input_axes.size()), {}};
+                     std::copy(siblings.input_axes.begin(), siblings.input_axes.end(), out->input_axes);
+                   });
+                 }};
     placement_ = {TN_HEADER(TnOpPlacement), 0,
                   [](const TnHost* host, const TnOp* op, const TnInfer* inferred, TnPlacementSink* sink) {
                     return guard(host, [&] {
@@ -82,6 +94,7 @@ class OpDefinition final : public Definition, public TnOp {
   std::function<TnTolerance(Attrs, int32_t dtype)> on_tolerance;
   std::function<void(ExprBuilder&, Attrs)> on_expression;
   std::function<void(Infer, Placements)> on_placement;
+  std::function<Siblings(Infer)> on_siblings;
 
  private:
   std::deque<TnPortSpec> ports_;
@@ -89,6 +102,7 @@ class OpDefinition final : public Definition, public TnOp {
   std::vector<const TnPortSpec*> output_ports_;
   TnOpExpression expression_{};
   TnOpPlacement placement_{};
+  TnOpSiblings siblings_{};
 };
 
 /// The builder. attr_* and input/output take an optional doc; default_value, range and required belong to the attribute
@@ -144,6 +158,10 @@ class Op {
   /// For ops that only move tensors: which lies where in which (plugin/ext/placement.h). fn throws Declined where more
   /// is to do. The outputs of its question are inferred.
   Op& placement(std::function<void(Infer, Placements)> fn) { return op_->on_placement = std::move(fn), *this; }
+
+  /// For ops whose nodes can be joined where they read the same input (plugin/ext/siblings.h). fn throws Declined where
+  /// a node cannot be.
+  Op& siblings(std::function<Siblings(Infer)> fn) { return op_->on_siblings = std::move(fn), *this; }
 
   std::shared_ptr<OpDefinition> definition() const { return op_; }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "../plugin/ext/placement.h"
+#include "../plugin/ext/siblings.h"
 
 #include "attrs.hpp"
 #include "box.hpp"
@@ -61,6 +62,12 @@ class Placements {
     check_host(sink_->add(sink_, &placement));
   }
   TnPlacementSink* sink_;
+};
+
+/// The answer of Op::siblings.
+struct Siblings {
+  int output_axis = 0;
+  std::vector<int> input_axes;  ///< of each input: its constants are joined along it; TN_SAME_VALUE: all read the same
 };
 
 /// Every output: the shape that all inputs broadcast to, and the dtype of the first, which all must have.

@@ -6,6 +6,7 @@
 #define TN_IFACE_OP_CONTROL "tenon.op.control/1"           /* nodes that own graphs: which body runs next */
 #define TN_IFACE_OP_VIEW "tenon.op.view/1"                 /* strides and offset of an output inside its input */
 #define TN_IFACE_OP_PLACEMENT "tenon.op.placement/1"       /* ext/placement.h */
+#define TN_IFACE_OP_SIBLINGS "tenon.op.siblings/1"         /* ext/siblings.h */
 #define TN_IFACE_OP_SYMBOLIC "tenon.op.symbolic/1"         /* shape rule over symbols */
 #define TN_IFACE_KERNEL_EPILOGUE "tenon.kernel.epilogue/1" /* ext/epilogue.h */
 #define TN_IFACE_KERNEL_PROLOGUE "tenon.kernel.prologue/1"
