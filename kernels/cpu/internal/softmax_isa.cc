@@ -62,6 +62,26 @@ void rows(SoftmaxKind kind, int64_t count, int64_t axis, const float* input, flo
   }
 }
 
+void scores(int64_t count, float scale, const float* bias, float* x) {
+  const Vec factor = broadcast(scale), lowest = broadcast(-__builtin_inff()), least = broadcast(-__FLT_MAX__);
+  for (int64_t i = 0; i < count; i += kWidth) {
+    Vec v = mul(factor, load_first(x + i, count - i));
+    if (bias != nullptr) {
+      const Vec b = load_first(bias + i, count - i);
+      v = select(less(b, least), lowest, add(v, b));
+    }
+    store_first(x + i, v, count - i);
+  }
+  const float most = row_max(count, x);
+  bool none = most == -__builtin_inff();
+  for (int64_t i = 0; none && i < count; ++i) none = x[i] == most;  // NaN is something
+  if (none) {
+    for (int64_t i = 0; i < count; ++i) x[i] = 0.0f;
+    return;
+  }
+  rows(SoftmaxKind::kSoftmax, 1, count, x, x);
+}
+
 // kVecs vectors of columns at a time, so that a cache line is used whole.
 template <int kVecs>
 TENON_CPU_INLINE void column_block(SoftmaxKind kind, int64_t axis, int64_t inner, int64_t lanes, const float* input,
@@ -112,6 +132,6 @@ void columns(SoftmaxKind kind, int64_t axis, int64_t inner, int64_t begin, int64
 
 }  // namespace
 
-const SoftmaxTable kSoftmaxTable = {rows, columns};
+const SoftmaxTable kSoftmaxTable = {rows, columns, scores};
 
 }  // namespace tenon::cpu::TENON_CPU_ISA
