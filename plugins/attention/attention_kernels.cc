@@ -42,7 +42,10 @@ class AttentionKernel final : public IPlugin {
     for (const cpu::Isa isa : gemm_isas()) {
       for (const int64_t rows : kRows) {
         if (rows == kRows[0] || most > std::min(rows, kRows[0])) {
-          tactics.add(text("isa=", cpu::isa_name(isa), ";rows=", rows), workspace(g, rows, site.threads(), isa));
+          for (const char* values : {"direct", "packed"}) {
+            tactics.add(text("isa=", cpu::isa_name(isa), ";rows=", rows, ";values=", values),
+                        workspace(g, rows, site.threads(), isa));
+          }
         }
       }
     }
@@ -53,6 +56,7 @@ class AttentionKernel final : public IPlugin {
     isa_ = isa_of(config.params());
     block_ = config.params().i64("rows");
     if (block_ < 1 || block_ > 4096) throw Declined(text("no such tactic: rows=", block_));
+    direct_ = config.params().str("values") == "direct";
     most_ = most_of(site);
     for (int port = 0; port < kPorts; ++port) has_[port] = site.has_input(port);
     is_bool_ = has_[kMask] && site.dtype(kMask) == TN_BOOL;
@@ -144,6 +148,7 @@ class AttentionKernel final : public IPlugin {
       weights(g, g.range(query, length), seen, at.batch, head, query, inputs, scores + row * keys);
     }
     output.c = y;
+    if (direct_) return cpu::gemm_direct(sum(g, rows, keys), scores, v, output, cpu::Parallel(), isa_);
     cpu::gemm(sum(g, rows, keys), scores, v, output, blocks, gemm, cpu::Parallel(), isa_);
   }
 
@@ -182,6 +187,7 @@ class AttentionKernel final : public IPlugin {
   AttentionGeometry most_;
   cpu::Isa isa_ = cpu::Isa::kBaseline;
   int64_t block_ = 0;
+  bool direct_ = false;  // the values are read where they are, not packed first
   bool has_[kPorts] = {}, is_bool_ = false;
   Sizes sizes_;
 };
