@@ -41,20 +41,20 @@ const std::vector<Rule>& rules() {
        {{"three", 3}, {"zero", 0}, {"six", 6}, {"divisor", 6}}},
       {"tenon.fuse_gelu/1",
        "x * (1 + erf(x / sqrt(2))) * 0.5 is gelu",
-       "tenon.mul/1(tenon.mul/1($x,tenon.add/1(tenon.erf/1(tenon.div/1|tenon.mul/"
-       "1($x,$root:const)),$one:const)),$half:const)",
+       "tenon.mul/1(tenon.mul/1($x,"
+       "tenon.add/1(tenon.erf/1(tenon.div/1|tenon.mul/1($x,$root:const)),$one:const)),$half:const)",
        "tenon.gelu/1",
        {{"root", std::sqrt(2.0)}, {"one", 1}, {"half", 0.5}}},
       {"tenon.fuse_gelu_half_first/1",
        "x * 0.5 * (1 + erf(x / sqrt(2))) is gelu",
-       "tenon.mul/1(tenon.mul/1($x,$half:const),tenon.add/1(tenon.erf/1(tenon.div/1|tenon.mul/"
-       "1($x,$root:const)),$one:const))",
+       "tenon.mul/1(tenon.mul/1($x,$half:const),"
+       "tenon.add/1(tenon.erf/1(tenon.div/1|tenon.mul/1($x,$root:const)),$one:const))",
        "tenon.gelu/1",
        {{"root", std::sqrt(2.0)}, {"one", 1}, {"half", 0.5}}},
       {"tenon.fuse_gelu_gate/1",
        "x * ((1 + erf(x / sqrt(2))) * 0.5) is gelu",
-       "tenon.mul/1($x,tenon.mul/1(tenon.add/1(tenon.erf/1(tenon.div/1|tenon.mul/"
-       "1($x,$root:const)),$one:const),$half:const))",
+       "tenon.mul/1($x,tenon.mul/1("
+       "tenon.add/1(tenon.erf/1(tenon.div/1|tenon.mul/1($x,$root:const)),$one:const),$half:const))",
        "tenon.gelu/1",
        {{"root", std::sqrt(2.0)}, {"one", 1}, {"half", 0.5}}},
       {"tenon.fuse_gelu_tanh/1",
@@ -62,11 +62,7 @@ const std::vector<Rule>& rules() {
        "tenon.mul/1(tenon.mul/1($x,$half:const),tenon.add/1(tenon.tanh/1(tenon.mul/1(tenon.add/1($x,tenon.mul/1("
        "tenon.pow/1($x,$three:const),$cubed:const)),$scale:const)),$one:const))",
        "tenon.gelu_tanh/1",
-       {{"three", 3},
-        {"cubed", 0.044715},
-        {"scale", std::sqrt(8 * std::atan(1.0)) / (4 * std::atan(1.0))},
-        {"one", 1},
-        {"half", 0.5}}},
+       {{"three", 3}, {"cubed", 0.044715}, {"scale", 0.7978845608028654}, {"one", 1}, {"half", 0.5}}},
   };
   return all;
 }

@@ -202,6 +202,11 @@ void add_heads(std::vector<Row>* rows) {
     const Value v = make.op("transpose", {make.input({2, 7, 3, 4})}, {{"perm", {0, 2, 1, 3}}});
     make.output(make.op("attention", {make.input({2, 3, 5, 2}), make.input({2, 3, 7, 2}), v}, scale));
   });
+  split("rows_that_another_reshape_makes", 1, [=](NetworkMaker& make) {
+    const Value shaped = make.op("reshape", {make.input({2, 14, 6})}, {{"shape", {0, 7, 3, 4}}});
+    const Value v = make.op("transpose", {shaped}, {{"perm", {0, 2, 1, 3}}});
+    make.output(make.op("attention", {make.input({2, 3, 5, 2}), make.input({2, 3, 7, 2}), v}, scale));
+  });
   split("other_axes", 0, [=](NetworkMaker& make) {
     const Value v = make.op("transpose", {make.input({2, 3, 4, 7})}, {{"perm", {0, 1, 3, 2}}});
     make.output(make.op("attention", {make.input({2, 3, 5, 2}), make.input({2, 3, 7, 2}), v}, scale));
