@@ -14,6 +14,8 @@ struct Epilogue {
     kClip,      // min(max(x, lo), hi)
     kLogistic,  // 1 / (1 + exp(-x))
     kSwish,     // x / (1 + exp(-x))
+    kGelu,      // x / 2 * (1 + erf(x / sqrt(2)))
+    kGeluTanh,  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
   };
   Kind kind = Kind::kNone;
   float alpha = 0.0f;

@@ -24,6 +24,10 @@ double activate(double x, const Epilogue& e) {
   if (e.kind == Epilogue::Kind::kClip) return std::min<double>(std::max<double>(x, e.lo), e.hi);
   if (e.kind == Epilogue::Kind::kLogistic) return 1 / (1 + std::exp(-x));
   if (e.kind == Epilogue::Kind::kSwish) return x / (1 + std::exp(-x));
+  if (e.kind == Epilogue::Kind::kGelu) return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+  if (e.kind == Epilogue::Kind::kGeluTanh) {
+    return x / 2 * (1 + std::tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+  }
   return x;
 }
 
@@ -129,7 +133,8 @@ TEST(Gemm, BiasResidualEpilogue) {
   for (const BiasAxis axis : {BiasAxis::kNone, BiasAxis::kPerRow, BiasAxis::kPerColumn}) {
     for (const Epilogue& epilogue :
          {Epilogue::none(), Epilogue::relu(), Epilogue::leaky(0.1f), Epilogue::leaky(0.0f), Epilogue::clip(-0.3f, 6),
-          Epilogue::of(Epilogue::Kind::kLogistic), Epilogue::of(Epilogue::Kind::kSwish)}) {
+          Epilogue::of(Epilogue::Kind::kLogistic), Epilogue::of(Epilogue::Kind::kSwish),
+          Epilogue::of(Epilogue::Kind::kGelu), Epilogue::of(Epilogue::Kind::kGeluTanh)}) {
       for (const bool residual : {false, true}) {
         Case c{29, 43, 21, false, false, 1, axis, residual, epilogue};
         check_everywhere(c, {1, 2}, true);

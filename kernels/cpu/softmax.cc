@@ -6,12 +6,24 @@
 
 namespace tenon::cpu {
 
+namespace {
+
+const SoftmaxTable& table_of(Isa isa) {
+  return isa == Isa::kAvx512 ? avx512::kSoftmaxTable
+         : isa == Isa::kAvx2 ? avx2::kSoftmaxTable
+                             : baseline::kSoftmaxTable;
+}
+
+}  // namespace
+
+void softmax_of_scores(int64_t count, float scale, const float* bias, float* x, Isa isa) noexcept {
+  if (count > 0) table_of(isa).scores(count, scale, bias, x);
+}
+
 void softmax(SoftmaxKind kind, int64_t outer, int64_t axis, int64_t inner, const float* input, float* output,
              const Parallel& parallel, Isa isa) noexcept {
   if (outer <= 0 || axis <= 0 || inner <= 0) return;
-  const SoftmaxTable& table = isa == Isa::kAvx512 ? avx512::kSoftmaxTable
-                              : isa == Isa::kAvx2 ? avx2::kSoftmaxTable
-                                                  : baseline::kSoftmaxTable;
+  const SoftmaxTable& table = table_of(isa);
   constexpr int64_t kGrain = 4 * 1024;  // elements of a task
   if (inner == 1) {
     parallel_ranges(parallel, outer, std::max<int64_t>(kGrain / axis, 1), [&](int64_t begin, int64_t end) {

@@ -18,6 +18,11 @@ enum class SoftmaxKind { kSoftmax, kLogSoftmax };
 void softmax(SoftmaxKind kind, int64_t outer, int64_t axis, int64_t inner, const float* input, float* output,
              const Parallel& parallel, Isa isa) noexcept;
 
+// In place on `count` numbers: x = softmax(scale * x + bias), as attention has it. bias is null or holds `count`
+// numbers; where it is -inf the result is 0 whatever x is, and so is every result if nothing is left. REQUIRES as
+// above.
+void softmax_of_scores(int64_t count, float scale, const float* bias, float* x, Isa isa) noexcept;
+
 }  // namespace tenon::cpu
 
 #endif  // TENON_KERNELS_CPU_SOFTMAX_H_

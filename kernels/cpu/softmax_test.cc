@@ -90,5 +90,32 @@ TEST(Softmax, Infinities) {
   }
 }
 
+TEST(Softmax, OfScores) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const Isa isa : available_isas()) {
+    for (const int64_t count : {1, 7, 16, 33, 200}) {
+      std::vector<float> x(count), bias(count);
+      std::vector<double> expected(count);
+      double sum = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        x[i] = std::sin(static_cast<float>(i)) * 20;
+        bias[i] = std::cos(static_cast<float>(3 * i));
+        sum += expected[i] = std::exp(static_cast<double>(x[i]) * 0.25 + static_cast<double>(bias[i]));
+      }
+      softmax_of_scores(count, 0.25f, bias.data(), x.data(), isa);
+      for (int64_t i = 0; i < count; ++i) EXPECT_NEAR(x[i], expected[i] / sum, 1e-6) << i << " of " << count;
+    }
+    std::vector<float> x = {1, nan, 1, inf};
+    softmax_of_scores(4, -1.0f, std::vector<float>{0, -inf, 0, -inf}.data(), x.data(), isa);
+    EXPECT_EQ(x, (std::vector<float>{0.5f, 0, 0.5f, 0}));
+    x = {1, nan, 2};
+    softmax_of_scores(3, 1.0f, std::vector<float>{-inf, -inf, -inf}.data(), x.data(), isa);
+    EXPECT_EQ(x, (std::vector<float>{0, 0, 0}));
+    x = {-inf, nan};
+    softmax_of_scores(2, 1.0f, nullptr, x.data(), isa);
+    EXPECT_TRUE(std::isnan(x[1]));
+  }
+}
+
 }  // namespace
 }  // namespace tenon::cpu

@@ -26,15 +26,15 @@ __device__ __forceinline__ Range range_of(const AttentionShape& s, int64_t query
   return r;
 }
 
-// Rows [first, first + kRows) of [count][size] as floats with zeros behind the rows and up to kStride - 4 columns; a
-// warp for each row.
+// Rows [first, first + kRows) of `count` rows that are `stride` apart, as floats with zeros behind the rows and up to
+// kStride - 4 columns; a warp for each row.
 template <int kRows, int kStride, class T>
-__device__ __forceinline__ void load_rows(const T* rows, int64_t first, int64_t count, int size, int columns,
-                                          float scale, float* to) {
+__device__ __forceinline__ void load_rows(const T* rows, int64_t stride, int64_t first, int64_t count, int size,
+                                          int columns, float scale, float* to) {
   for (int row = threadIdx.x / 32; row < kRows; row += kWarps) {
     const bool inside = first + row < count;
     for (int at = threadIdx.x % 32; at < columns; at += 32) {
-      to[row * kStride + at] = inside && at < size ? scale * to_float(rows[(first + row) * size + at]) : 0.0f;
+      to[row * kStride + at] = inside && at < size ? scale * to_float(rows[(first + row) * stride + at]) : 0.0f;
     }
   }
 }
@@ -56,16 +56,16 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
     const int64_t head_of_all = block / query_blocks, first = (block - head_of_all * query_blocks) * kQueries;
     const int64_t batch = head_of_all / s.heads, head = head_of_all - batch * s.heads;
-    const int64_t key_head = batch * s.key_heads + head / (s.heads / s.key_heads);
-    const T* k = static_cast<const T*>(b.k) + key_head * s.keys * s.size;
-    const T* v = static_cast<const T*>(b.v) + key_head * s.keys * s.value_size;
+    const int64_t key_head = head / (s.heads / s.key_heads);
+    const T* q = static_cast<const T*>(b.q) + batch * s.q.batch + head * s.q.head;
+    const T* k = static_cast<const T*>(b.k) + batch * s.k.batch + key_head * s.k.head;
+    const T* v = static_cast<const T*>(b.v) + batch * s.v.batch + key_head * s.v.head;
     const int64_t length = b.lengths == nullptr ? -1 : max(b.lengths[batch], int64_t{0});
     const int64_t last = min(first + kQueries, s.queries) - 1;
     // Both ends of the range grow with the query.
     const int64_t begin = range_of(s, first, length).begin, end = range_of(s, last, length).end;
 
-    load_rows<kQueries, kStride>(static_cast<const T*>(b.q) + head_of_all * s.queries * s.size, first, s.queries, size,
-                                 quads * 4, s.scale, queries);
+    load_rows<kQueries, kStride>(q, s.q.row, first, s.queries, size, quads * 4, s.scale, queries);
     Range seen[kRows];
     float most[kRows], total[kRows], sums[kRows][kColumns];
 #pragma unroll
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     for (int64_t start = begin; start < end; start += kKeys) {
       __syncthreads();  // the queries are there, and nobody reads the tile
-      load_rows<kKeys, kStride>(k, start, end, size, quads * 4, 1.0f, tile);
+      load_rows<kKeys, kStride>(k, s.k.row, start, end, size, quads * 4, 1.0f, tile);
       __syncthreads();
       float scores[kRows] = {};
       const float4* key = reinterpret_cast<const float4*>(tile + lane * kStride);
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kThreads)
         for (int i = 0; i < kColumns; ++i) sums[r][i] *= shrink;
       }
       __syncthreads();  // the weights are there, and nobody reads the keys
-      load_rows<kKeys, kStride>(v, start, end, value_size, value_size, 1.0f, tile);
+      load_rows<kKeys, kStride>(v, s.v.row, start, end, value_size, value_size, 1.0f, tile);
       __syncthreads();
       for (int j = 0; j < kKeys; ++j) {
         float values[kColumns];
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(kThreads)
         }
       }
     }
-    T* y = static_cast<T*>(b.y) + (head_of_all * s.queries + first + warp * kRows) * s.value_size;
+    T* y = static_cast<T*>(b.y) + batch * s.y.batch + head * s.y.head + (first + warp * kRows) * s.y.row;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       if (first + warp * kRows + r > last) continue;
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int i = 0; i < kColumns; ++i) {
         const int column = lane + 32 * i;
         if (column >= value_size) continue;
-        y[r * s.value_size + column] = from_float<T>(total[r] == 0.0f ? 0.0f : sums[r][i] / total[r]);
+        y[r * s.y.row + column] = from_float<T>(total[r] == 0.0f ? 0.0f : sums[r][i] / total[r]);
       }
     }
     __syncthreads();  // nobody reads the queries

@@ -14,10 +14,16 @@ namespace tenon::cuda {
 
 constexpr int64_t kAttentionMaxSize = 256;
 
-// q [batch][heads][queries][size], k [batch][key_heads][keys][size], v [batch][key_heads][keys][value_size],
-// y [batch][heads][queries][value_size].
+// Elements from one batch, head and row to the next; the numbers of a row follow each other.
+struct AttentionStrides {
+  int64_t batch = 0, head = 0, row = 0;
+};
+
+// q has `heads` heads of `queries` rows of `size` numbers, k `key_heads` heads of `keys` rows of `size`, v such heads
+// of `keys` rows of `value_size`, y `heads` heads of `queries` rows of `value_size`.
 struct AttentionShape {
   int64_t batch = 0, heads = 0, key_heads = 0, queries = 0, keys = 0, size = 0, value_size = 0;
+  AttentionStrides q, k, v, y;
   int64_t mask_keys = 0;         // keys behind these are hidden; `keys` without a mask
   int64_t mask_strides[4] = {};  // of batch, head, query, key
   float scale = 1;

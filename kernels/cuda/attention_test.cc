@@ -18,6 +18,10 @@ AttentionShape shape(int64_t batch, int64_t heads, int64_t key_heads, int64_t qu
   AttentionShape s;
   s.batch = batch, s.heads = heads, s.key_heads = key_heads, s.queries = queries, s.keys = keys;
   s.size = size, s.value_size = value_size, s.mask_keys = keys;
+  s.q = {heads * queries * size, queries * size, size};
+  s.k = {key_heads * keys * size, keys * size, size};
+  s.v = {key_heads * keys * value_size, keys * value_size, value_size};
+  s.y = {heads * queries * value_size, queries * value_size, value_size};
   s.scale = 0.3f;
   return s;
 }
@@ -129,6 +133,44 @@ TEST_F(AttentionTest, WhatAQuerySees) {
       check(c);
       if (HasFailure()) FAIL() << "queries " << queries << " causal " << causal;
     }
+  }
+}
+
+// All heads of a row behind each other, q, k and v in one tensor: what is read and written is the same as of tensors of
+// their own.
+TEST_F(AttentionTest, Packed) {
+  for (const auto& [heads, key_heads] : {std::pair<int64_t, int64_t>{3, 3}, {6, 2}}) {
+    const int64_t batch = 2, steps = 45, size = 20, row = (heads + 2 * key_heads) * size;
+    const Case c{shape(batch, heads, key_heads, steps, steps, size, size), {}, {}, {}};
+    const auto packed = random_floats(batch * steps * row, 7, -2, 2);
+    std::vector<float> q(batch * heads * steps * size), k(batch * key_heads * steps * size), v(k.size());
+    const auto unpack = [&](int64_t count, int64_t offset, std::vector<float>& to) {
+      for (int64_t i = 0; i < static_cast<int64_t>(to.size()); ++i) {
+        const int64_t n = i % size, step = i / size % steps, head = i / size / steps % count;
+        to[i] = packed[(i / size / steps / count * steps + step) * row + offset + head * size + n];
+      }
+    };
+    unpack(heads, 0, q);
+    unpack(key_heads, heads * size, k);
+    unpack(key_heads, (heads + key_heads) * size, v);
+    const std::vector<double> apart = expect(c, q, k, v);
+    std::vector<double> expected(apart.size());
+    for (int64_t i = 0; i < static_cast<int64_t>(apart.size()); ++i) {
+      const int64_t n = i % size, step = i / size % steps, head = i / size / steps % heads;
+      expected[(i / size / steps / heads * steps + step) * heads * size + head * size + n] = apart[i];
+    }
+    AttentionShape s = c.shape;
+    s.q = s.k = s.v = {steps * row, size, row};
+    s.y = {steps * heads * size, size, heads * size};
+    const Input data(packed, 4);
+    const Output y(expected.size() * 4, 4);
+    const float* all = data.data<float>();
+    launch([&](cudaStream_t stream) {
+      return attention(ElementType::kF32, s,
+                       {all, all + heads * size, all + (heads + key_heads) * size, nullptr, nullptr, nullptr, y.data()},
+                       stream);
+    });
+    EXPECT_EQ(count_mismatches(y.get(), expected, 1e-5), 0) << heads << " heads, " << key_heads << " key heads";
   }
 }
 

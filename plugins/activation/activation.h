@@ -26,7 +26,7 @@ Activation activation_of(const ActivationOp& op, const Attrs& attrs);
 // One kernel for each op.
 Definitions activation_kernels();
 
-// The activations that ActivationKind has no form for, with their kernels.
+// The other activations, with their kernels.
 Definitions more_activations();
 
 // Rewrites of activations that models spell out.

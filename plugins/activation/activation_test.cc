@@ -128,7 +128,9 @@ TEST(ExpressionTest, CanonicalFormsAreRecognised) {
                                        {ActivationKind::kSwish, 0, 0},
                                        {ActivationKind::kElu, 0.7, 0},
                                        {ActivationKind::kMish, 0, 0},
-                                       {ActivationKind::kHardSwish, 0, 0}}) {
+                                       {ActivationKind::kHardSwish, 0, 0},
+                                       {ActivationKind::kGelu, 0, 0},
+                                       {ActivationKind::kGeluTanh, 0, 0}}) {
     const ExprText text([&](ExprBuilder& e) { emit_activation(e, activation, e.input()); });
     const TnExpr expr = text.expr();
     const auto found = match_activation(&expr);

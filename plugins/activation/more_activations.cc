@@ -11,17 +11,9 @@ using cpu::UnaryKind;
 using Params = UnaryParams;
 using E = ExprBuilder;
 
-constexpr double kSqrtHalf = 0.70710678118654752;
-constexpr double kSqrt2OverPi = 0.79788456080286536;
+constexpr Activation kGelu = {ActivationKind::kGelu, 0, 0}, kGeluTanh = {ActivationKind::kGeluTanh, 0, 0};
 
 double elu(double x, double alpha) { return x > 0 ? x : alpha * std::expm1(x); }
-// x * 0 at -inf, which is the limit.
-double times_gate(double x, double gate) { return gate == 0 ? 0.0 : x * gate; }
-double gelu(double x) { return times_gate(x, 0.5 * std::erfc(-x * kSqrtHalf)); }
-double gelu_tanh(double x) {
-  // (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), without its cancellation below 0
-  return times_gate(x, 1 / (1 + std::exp(-2 * kSqrt2OverPi * (x + 0.044715 * x * x * x))));
-}
 double softsign(double x) { return std::isinf(x) ? std::copysign(1.0, x) : x / (1 + std::fabs(x)); }
 double shrink(double x, Params p) { return x < -p.alpha ? x + p.beta : x > p.alpha ? x - p.beta : 0.0; }
 
@@ -42,15 +34,6 @@ int32_t emit_selu(E& e, int32_t x, Params p) {
 int32_t emit_celu(E& e, int32_t x, Params p) {
   const int32_t below = e.sub(e.exp(e.div(x, e.constant(p.alpha))), e.constant(1.0));
   return e.select(e.less(e.constant(0.0), x), x, e.mul(e.constant(p.alpha), below));
-}
-int32_t emit_gelu(E& e, int32_t x, Params) {
-  const int32_t gate = e.add(e.constant(1.0), e.unary(TN_EX_ERF, e.mul(x, e.constant(kSqrtHalf))));
-  return e.mul(e.mul(x, e.constant(0.5)), gate);
-}
-int32_t emit_gelu_tanh(E& e, int32_t x, Params) {
-  const int32_t cube = e.mul(e.mul(x, x), e.mul(x, e.constant(0.044715)));
-  const int32_t gate = e.add(e.constant(1.0), e.tanh(e.mul(e.add(x, cube), e.constant(kSqrt2OverPi))));
-  return e.mul(e.mul(x, e.constant(0.5)), gate);
 }
 int32_t emit_thresholded_relu(E& e, int32_t x, Params p) {
   return e.select(e.less(e.constant(p.alpha), x), x, e.constant(0.0));
@@ -93,10 +76,12 @@ const UnaryOp kOps[] = {
      nullptr,
      {"alpha", "1", "negative limit"}},
     {"gelu", "Gaussian error linear unit. y = x / 2 * (1 + erf(x / sqrt(2))) (Hendrycks, Gimpel 2016)",
-     [](double x, Params) { return gelu(x); }, emit_gelu, UnaryKind::kGelu},
+     [](double x, Params) { return apply_activation(kGelu, x); },
+     [](E& e, int32_t x, Params) { return emit_activation(e, kGelu, x); }, UnaryKind::kGelu},
     {"gelu_tanh",
      "Gelu's usual approximation. y = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) (Hendrycks, Gimpel 2016)",
-     [](double x, Params) { return gelu_tanh(x); }, emit_gelu_tanh, UnaryKind::kGeluTanh},
+     [](double x, Params) { return apply_activation(kGeluTanh, x); },
+     [](E& e, int32_t x, Params) { return emit_activation(e, kGeluTanh, x); }, UnaryKind::kGeluTanh},
     {"thresholded_relu",
      "Relu that starts later. y = x > alpha ? x : 0 (Konda, Memisevic, Krueger 2014)",
      [](double x, Params p) { return x > p.alpha ? x : 0.0; },

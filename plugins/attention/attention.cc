@@ -15,11 +15,10 @@ constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 // For Infer and Reference.
 template <class Question>
-AttentionGeometry geometry_of(const Question& question) {
-  const bool has_mask = question.has_input(kMask);
-  const Dims mask = has_mask ? question.input(kMask).dims() : Dims();
-  return AttentionGeometry::make(question.input(kQuery).dims(), question.input(kKey).dims(),
-                                 question.input(kValue).dims(), has_mask ? &mask : nullptr, question.attrs());
+AttentionGeometry geometry_of(const Question& question, bool scores) {
+  return AttentionGeometry::make(
+      question.attrs(), !scores, [&](int port) { return question.has_input(port); },
+      [&](int port) { return question.input(port).dims(); });
 }
 
 void attention_infer(const Infer& question, bool scores) {
@@ -36,21 +35,21 @@ void attention_infer(const Infer& question, bool scores) {
   expect(kValue, "v", dtype, dtype);
   expect(kMask, "mask", dtype, TN_BOOL);
   expect(kLengths, "lengths", TN_I64, TN_I64);
-  const AttentionGeometry g = geometry_of(question);
+  const AttentionGeometry g = geometry_of(question, scores);
   if (question.has_input(kLengths) && question.input(kLengths).dims() != Dims{g.batch}) {
     throw Invalid(text("input lengths: expected [", g.batch, "], found ", to_text(question.input(kLengths).dims())));
   }
-  question.output(0, dtype, {g.batch, g.heads, g.queries, scores ? g.keys : g.value_size});
+  question.output(0, dtype, scores ? Dims{g.batch, g.heads, g.queries, g.keys} : g.result);
 }
 
 // Rows of scores, one at a time.
 template <class T>
 class Scores {
  public:
-  explicit Scores(const Reference& call)
-      : g_(geometry_of(call)),
+  Scores(const Reference& call, bool scores)
+      : g_(geometry_of(call, scores)),
         q_(call.input(kQuery).data<T>()),
-        k_(call.input(kKey).data<T>()),
+        k_(call.input(call.has_input(kKey) ? kKey : kQuery).data<T>()),
         raw_(static_cast<size_t>(g_.keys)),
         capped_(raw_),
         biased_(raw_),
@@ -61,23 +60,20 @@ class Scores {
     if (call.has_input(kLengths)) lengths_ = call.input(kLengths).data<int64_t>();
   }
   const AttentionGeometry& geometry() const { return g_; }
-  int64_t key_head(int64_t batch, int64_t head) const {
-    return batch * g_.key_heads + head / (g_.heads / g_.key_heads);
-  }
   // Computes the row unless it is the last one asked for.
   void select(int64_t batch, int64_t head, int64_t query) {
     const int64_t row = (batch * g_.heads + head) * g_.queries + query;
     if (row == row_) return;
     row_ = row;
-    const T* q = q_ + row * g_.size;
-    const T* k = k_ + key_head(batch, head) * g_.keys * g_.size;
+    const T* q = q_ + g_.q.at(batch, head, query);
     const AttentionGeometry::Range range =
         g_.range(query, lengths_ == nullptr ? -1 : std::max<int64_t>(lengths_[batch], 0));
     double largest = kMinusInfinity;
     for (int64_t j = 0; j < g_.keys; ++j) {
       const auto at = static_cast<size_t>(j);
       double sum = 0;
-      for (int64_t n = 0; n < g_.size; ++n) sum += static_cast<double>(q[n]) * static_cast<double>(k[j * g_.size + n]);
+      const T* k = k_ + g_.k.at(batch, g_.key_head(head), j);
+      for (int64_t n = 0; n < g_.size; ++n) sum += static_cast<double>(q[n]) * static_cast<double>(k[n]);
       raw_[at] = sum * g_.scale;
       capped_[at] = g_.softcap > 0 ? g_.softcap * std::tanh(raw_[at] / g_.softcap) : raw_[at];
       const double bias = j >= range.begin && j < range.end ? mask(batch, head, query, j) : kMinusInfinity;
@@ -118,16 +114,18 @@ class Scores {
 
 template <class T>
 void attention_reference_of(const Reference& call) {
-  Scores<T> scores(call);
+  Scores<T> scores(call, false);
   const AttentionGeometry& g = scores.geometry();
-  const T* v = call.input(kValue).data<T>();
+  const T* v = call.input(call.has_input(kValue) ? kValue : kQuery).data<T>();
+  const bool merged = g.result.rank == 3;
   call.fill<T>(0, [&](const int64_t* index, int64_t) {
-    scores.select(index[0], index[1], index[2]);
-    const T* column = v + scores.key_head(index[0], index[1]) * g.keys * g.value_size + index[3];
+    const int64_t batch = index[0], head = merged ? index[2] / g.value_size : index[1];
+    const int64_t n = merged ? index[2] % g.value_size : index[3];
+    scores.select(batch, head, merged ? index[1] : index[2]);
     double sum = 0;
     for (int64_t j = 0; j < g.keys; ++j) {
       const double weight = scores.weights()[static_cast<size_t>(j)];
-      if (weight != 0) sum += weight * static_cast<double>(column[j * g.value_size]);
+      if (weight != 0) sum += weight * static_cast<double>(v[g.v.at(batch, g.key_head(head), j) + n]);
     }
     return static_cast<T>(sum);
   });
@@ -135,7 +133,7 @@ void attention_reference_of(const Reference& call) {
 
 template <class T>
 void scores_reference_of(const Reference& call) {
-  Scores<T> scores(call);
+  Scores<T> scores(call, true);
   const std::string stage = call.attrs().str("stage");
   const std::vector<double>& list = stage == "product"   ? scores.raw()
                                     : stage == "softcap" ? scores.capped()
@@ -166,16 +164,30 @@ Op attention_op(const char* id, const char* doc, bool scores) {
       .range("[-1,)")
       .attr_i64("right_window", "keys behind its own place that a query sees; -1: all")
       .default_value("-1")
-      .range("[-1,)");
+      .range("[-1,)")
+      .attr_i64("heads", "of q of rank 3")
+      .default_value("0")
+      .range("[0,)")
+      .attr_i64("key_heads", "of k and v of rank 3; 0: as many as q has")
+      .default_value("0")
+      .range("[0,)");
+  if (!scores) {
+    op.attr_i64("merge_heads", "1: y is [batch, queries, heads * value size]").default_value("0").range("0|1");
+  }
   if (scores) {
     op.attr_str("stage", "which scores: product, after softcap, after mask, or the weights")
         .default_value("weights")
         .range("product|softcap|mask|weights");
   }
-  op.input("q", "[batch, heads, queries, size], floating")
+  op.input("q",
+           "[batch, heads, queries, size] or [batch, queries, heads * size], floating; without k and v [batch, steps, "
+           "(heads + 2 * key_heads) * size] with those of all heads behind each other, q, k and v")
       .input("k",
-             "[batch, key heads, keys, size]; each is shared by heads / key heads heads of q that follow each other")
-      .input("v", "[batch, key heads, keys, value size]")
+             "[batch, key heads, keys, size] or [batch, keys, key_heads * size]; each head is shared by heads / key "
+             "heads heads of q that follow each other")
+      .optional()
+      .input("v", "[batch, key heads, keys, value size] or [batch, keys, key_heads * value size]")
+      .optional()
       .input("mask",
              "broadcasts to [batch, heads, queries, keys]; bool: 0 hides a key, floating: is added; keys behind "
              "its last axis are hidden")
@@ -209,5 +221,6 @@ Definitions attention_definitions() {
 }  // namespace tenon::plugins
 
 TENON_PLUGIN("tenon.attention", "1", "Apache-2.0", tenon::plugins::attention_definitions(),
-             tenon::plugins::attention_kernels(), tenon::plugins::rotary_embedding_definitions(),
+             tenon::plugins::attention_kernels(), tenon::plugins::attention_rules(),
+             tenon::plugins::attention_layout_rules(), tenon::plugins::rotary_embedding_definitions(),
              tenon::plugins::linear_attention_definitions())

@@ -9,48 +9,53 @@
 namespace tenon::plugins {
 namespace {
 
+cuda::AttentionStrides to_cuda(const AttentionPlace& place) { return {place.batch, place.head, place.row}; }
+
 class AttentionCuda final : public IPlugin {
  public:
   void configure(const Config& config) override {
     const Site site = config.site();
-    has_mask_ = site.has_input(kMask);
-    has_lengths_ = site.has_input(kLengths);
-    is_bool_ = has_mask_ && site.dtype(kMask) == TN_BOOL;
-    const Dims mask = has_mask_ ? site.max_dims(kMask) : Dims();
-    form_ = AttentionGeometry::make(site.max_dims(kQuery), site.max_dims(kKey), site.max_dims(kValue),
-                                    has_mask_ ? &mask : nullptr, site.attrs());
+    for (int port = 0; port < kPorts; ++port) has_[port] = site.has_input(port);
+    is_bool_ = has_[kMask] && site.dtype(kMask) == TN_BOOL;
+    form_ = most_of(site);
     type_ = to_cuda_float(config.combo().input(kQuery).dtype);
+    element_ = dtype_size(config.combo().input(kQuery).dtype);
   }
 
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     AttentionGeometry g = form_;
-    const Dims mask = has_mask_ ? Dims(inputs[kMask].dims) : Dims();
-    g.set_dims(inputs[kQuery].dims, inputs[kKey].dims, inputs[kValue].dims, has_mask_ ? &mask : nullptr);
+    g.set_dims([&](int port) { return has_[port]; }, [&](int port) { return Dims(inputs[port].dims); });
     cuda::AttentionShape shape;
     shape.batch = g.batch, shape.heads = g.heads, shape.key_heads = g.key_heads;
     shape.queries = g.queries, shape.keys = g.keys, shape.size = g.size, shape.value_size = g.value_size;
+    shape.q = to_cuda(g.q), shape.k = to_cuda(g.k), shape.v = to_cuda(g.v), shape.y = to_cuda(g.y);
     shape.mask_keys = g.mask_keys;
     std::copy_n(g.mask_strides, 4, shape.mask_strides);
     shape.scale = static_cast<float>(g.scale);
     shape.softcap = static_cast<float>(g.softcap);
     shape.causal = g.causal;
     shape.past = g.past, shape.left = g.left, shape.right = g.right;
+    const auto at = [&](int port, const AttentionPlace& place) {
+      return static_cast<const char*>(inputs[has_[port] ? port : kQuery].data) + place.offset * element_;
+    };
     cuda::AttentionBuffers buffers;
-    buffers.q = inputs[kQuery].data, buffers.k = inputs[kKey].data, buffers.v = inputs[kValue].data;
+    buffers.q = at(kQuery, g.q), buffers.k = at(kKey, g.k), buffers.v = at(kValue, g.v);
     if (is_bool_) {
       buffers.allowed = static_cast<const unsigned char*>(inputs[kMask].data);
-    } else if (has_mask_) {
+    } else if (has_[kMask]) {
       buffers.bias = inputs[kMask].data;
     }
-    if (has_lengths_) buffers.lengths = static_cast<const int64_t*>(inputs[kLengths].data);
+    if (has_[kLengths]) buffers.lengths = static_cast<const int64_t*>(inputs[kLengths].data);
     buffers.y = outputs[0].data;
     check_cuda(cuda::attention(type_, shape, buffers, cuda_stream(exec)));
   }
 
  private:
+  static constexpr int kPorts = kLengths + 1;
   AttentionGeometry form_;
   cuda::ElementType type_ = cuda::ElementType::kF32;
-  bool has_mask_ = false, has_lengths_ = false, is_bool_ = false;
+  int64_t element_ = 0;
+  bool has_[kPorts] = {}, is_bool_ = false;
 };
 
 class RotaryCuda final : public IPlugin {
@@ -80,9 +85,10 @@ class RotaryCuda final : public IPlugin {
   bool has_positions_ = false;
 };
 
-// `count` inputs of the dtype, then optional ones of their own.
+// `count` inputs of the dtype, where the site has them, then optional ones of their own.
 void add_combo(const Site& site, Combos& combos, int32_t dtype, int count, std::initializer_list<int> optional) {
-  std::vector<Port> inputs(static_cast<size_t>(count), row(dtype));
+  std::vector<Port> inputs;
+  for (int port = 0; port < count; ++port) inputs.push_back(site.has_input(port) ? row(dtype) : any_constant());
   for (const int port : optional) inputs.push_back(site.has_input(port) ? row(site.dtype(port)) : any_constant());
   combos.add(ComboSpec(inputs, {row(dtype)}));
 }
@@ -90,7 +96,8 @@ void add_combo(const Site& site, Combos& combos, int32_t dtype, int count, std::
 Kernel attention_kernel(int32_t dtype) {
   return cuda_kernel<AttentionCuda>("tenon.attention/1", cuda_name("tenon.attention.streamed", dtype))
       .supports([](const Site& site) {
-        if (std::max(site.max_dims(kQuery)[3], site.max_dims(kValue)[3]) > cuda::kAttentionMaxSize) {
+        const AttentionGeometry g = most_of(site);
+        if (std::max(g.size, g.value_size) > cuda::kAttentionMaxSize) {
           throw Declined(text("it takes heads of up to ", cuda::kAttentionMaxSize));
         }
       })

@@ -97,6 +97,34 @@ TEST_F(AttentionTest, HeadsThatFollowEachOtherShareKeys) {
       .expect_kernels(kKernel);
 }
 
+// Two queries of two heads of size 1: the heads of a row are neighbours. Equal scores, so y is the mean of the values
+// that the causal queries see.
+TEST_F(AttentionTest, HeadsOfRowsOfRankThree) {
+  const std::vector<float> zeros(4, 0), v = {1, 10, 3, 30};
+  OpTester tester = attention();
+  tester.attr("heads", int64_t{2}).attr("causal", int64_t{1});
+  tester.input({1, 2, 2}, zeros).input({1, 2, 2}, zeros).input({1, 2, 2}, v);
+  tester.expect({1, 2, 2, 1}, {1, 2, 10, 20}).expect_kernels(kKernel);
+  tester.attr("merge_heads", int64_t{1}).expect({1, 2, 2}, {1, 10, 2, 20}).expect_kernels(kKernel);
+  // Of q, k and v each its own way.
+  attention()
+      .attr("key_heads", int64_t{2})
+      .attr("causal", int64_t{1})
+      .input({1, 2, 2, 1}, zeros)
+      .input({1, 2, 2, 1}, zeros)
+      .input({1, 2, 2}, v)
+      .expect({1, 2, 2, 1}, {1, 2, 10, 20})
+      .expect_kernels(kKernel);
+}
+
+TEST_F(AttentionTest, PackedInOneTensor) {
+  // Rows hold q, q, k, v: two heads that share one key head.
+  OpTester tester = attention();
+  tester.attr("heads", int64_t{2}).attr("key_heads", int64_t{1}).attr("merge_heads", int64_t{1});
+  tester.input({1, 2, 4}, {0, 1, 0, 5, 0, 0, static_cast<float>(std::log(3.0)), 9});
+  tester.expect({1, 2, 2}, {7, 8, 7, 7}).expect_kernels(kKernel);
+}
+
 TEST_F(AttentionTest, Stages) {
   const auto given = [](OpTester tester) {
     tester.attr("softcap", 2.0)
@@ -123,6 +151,28 @@ TEST_F(AttentionTest, KernelsAgree) {
           .random_input({2, 2, keys, 40})
           .random_input({2, 1, 1, keys})
           .expect_kernels(kKernel);
+      attention(0.2)
+          .attr("causal", int64_t{causal})
+          .attr("heads", int64_t{6})
+          .attr("key_heads", int64_t{2})
+          .attr("merge_heads", int64_t{causal})
+          .random_input({2, queries, 6 * 24})
+          .random_input({2, keys, 2 * 24})
+          .random_input({2, 2, keys, 40})
+          .expect_kernels(kKernel);
+    }
+  }
+  for (const int64_t key_heads : {0, 3, 1}) {
+    for (const int64_t merge : {0, 1}) {
+      attention(0.3)
+          .attr("heads", int64_t{3})
+          .attr("key_heads", key_heads)
+          .attr("merge_heads", merge)
+          .random_input({2, 90, (3 + 2 * (key_heads == 0 ? 3 : key_heads)) * 20})
+          .absent()
+          .absent()
+          .random_input({90, 90})
+          .expect_kernels(kKernel);
     }
   }
 }
@@ -146,7 +196,12 @@ TEST_F(AttentionTest, Errors) {
   const auto shapes = [&](const Dims& q, const Dims& k, const Dims& v) {
     return attention().random_input(q).random_input(k).random_input(v);
   };
-  shapes({2, 3, 4}, {1, 1, 1, 1}, {1, 1, 1, 1}).expect_invalid({"rank 4", "[2,3,4]"});
+  shapes({3, 4}, {1, 1, 1, 1}, {1, 1, 1, 1}).expect_invalid({"rank 3 or 4", "[3,4]"});
+  shapes({2, 3, 4}, {1, 1, 1, 1}, {1, 1, 1, 1}).expect_invalid({"heads", "4", "0"});
+  shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}).attr("heads", int64_t{3}).expect_invalid({"heads", "4", "3"});
+  attention().random_input({2, 3, 4}).random_input({2, 3, 4}).attr("heads", int64_t{1}).expect_invalid({"both"});
+  attention().random_input({2, 3, 8}).attr("heads", int64_t{3}).expect_invalid({"3 heads", "[2,3,8]"});
+  attention().random_input({2, 3, 8}).attr("heads", std::numeric_limits<int64_t>::max()).expect_invalid({"[2,3,8]"});
   shapes({1, 2, 3, 4}, {1, 2, 3, 5}, {1, 2, 3, 4}).expect_invalid({"4", "[1,2,3,5]"});
   shapes({1, 3, 3, 4}, {1, 2, 3, 4}, {1, 2, 3, 4}).expect_invalid({"multiple", "3", "2"});
   shapes({1, 3, 3, 4}, {1, 0, 3, 4}, {1, 0, 3, 4}).expect_invalid({"multiple", "3", "0"});

@@ -31,6 +31,10 @@ inline cpu::UnaryKind unary_kind(ActivationKind kind) {
       return cpu::UnaryKind::kMish;
     case ActivationKind::kHardSwish:
       return cpu::UnaryKind::kHardSwish;
+    case ActivationKind::kGelu:
+      return cpu::UnaryKind::kGelu;
+    case ActivationKind::kGeluTanh:
+      return cpu::UnaryKind::kGeluTanh;
   }
   return cpu::UnaryKind::kLinear;
 }

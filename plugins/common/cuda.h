@@ -104,6 +104,10 @@ inline cuda::Epilogue to_cuda(const Activation& activation) {
       return {cuda::UnaryKind::kMish, 0, 0};
     case ActivationKind::kHardSwish:
       return {cuda::UnaryKind::kHardSwish, 0, 0};
+    case ActivationKind::kGelu:
+      return {cuda::UnaryKind::kGelu, 0, 0};
+    case ActivationKind::kGeluTanh:
+      return {cuda::UnaryKind::kGeluTanh, 0, 0};
   }
   throw Declined("an activation that the CUDA kernels do not know");
 }

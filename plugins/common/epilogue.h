@@ -1,5 +1,5 @@
 // Epilogues of sites as the products and convolutions of kernels/cpu can apply them:
-//   result (+ one residual operand) (then none, relu, leaky, clip, logistic or swish).
+//   result (+ one residual operand) (then none, relu, leaky, clip, logistic, swish, gelu or gelu_tanh).
 #ifndef TENON_PLUGINS_COMMON_EPILOGUE_H_
 #define TENON_PLUGINS_COMMON_EPILOGUE_H_
 
@@ -31,8 +31,12 @@ inline cpu::Epilogue to_cpu(const Activation& activation) {
       return cpu::Epilogue::of(cpu::Epilogue::Kind::kLogistic);
     case ActivationKind::kSwish:
       return cpu::Epilogue::of(cpu::Epilogue::Kind::kSwish);
+    case ActivationKind::kGelu:
+      return cpu::Epilogue::of(cpu::Epilogue::Kind::kGelu);
+    case ActivationKind::kGeluTanh:
+      return cpu::Epilogue::of(cpu::Epilogue::Kind::kGeluTanh);
     default:
-      throw Declined("the epilogue's activation is none of relu, leaky, clip, logistic and swish");
+      throw Declined("the epilogue's activation is none of relu, leaky, clip, logistic, swish, gelu and gelu_tanh");
   }
 }
 

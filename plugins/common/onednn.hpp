@@ -14,6 +14,7 @@
 #include <initializer_list>
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <string>
 #include <tenon/sdk/expressions.hpp>
 #include <tenon/sdk/plugin_base.hpp>
@@ -138,6 +139,10 @@ inline void append_activation(dnnl::post_ops& ops, const Activation& activation)
       return append(Algorithm::eltwise_elu, activation.alpha, 0.0);
     case ActivationKind::kMish:
       return append(Algorithm::eltwise_mish, 0.0, 0.0);
+    case ActivationKind::kGelu:
+      return append(Algorithm::eltwise_gelu_erf, 0.0, 0.0);
+    case ActivationKind::kGeluTanh:
+      return append(Algorithm::eltwise_gelu_tanh, 0.0, 0.0);
 #if DNNL_VERSION_MAJOR >= 3
     case ActivationKind::kHardSwish:
       return append(Algorithm::eltwise_hardswish, 1.0 / 6.0, 0.5);
@@ -156,9 +161,11 @@ struct OnednnOperand {
 };
 
 // The epilogue of output 0 as post-ops, and the operands that they read. `extra_format` is the format of the extra
-// operands. Declined if the epilogue has a form that oneDNN lacks.
+// operands; with `seen_as` they have the output's dims and are described with these. Declined if the epilogue has a
+// form that oneDNN lacks.
 inline dnnl::post_ops onednn_post_ops(const Site& site, const TnFormat& extra_format,
-                                      std::vector<OnednnOperand>* operands) {
+                                      std::vector<OnednnOperand>* operands,
+                                      const std::optional<Dims>& seen_as = std::nullopt) {
   dnnl::post_ops ops;
   const auto steps = match_epilogue(site.epilogue(0));
   if (!steps) throw Declined("the epilogue is no chain of activations and binary operations");
@@ -168,8 +175,12 @@ inline dnnl::post_ops onednn_post_ops(const Site& site, const TnFormat& extra_fo
       continue;
     }
     const int extra = static_cast<int>(step.operand) - 1;
-    const Dims dims = site.extra_dims(extra);
+    Dims dims = site.extra_dims(extra);
     if (dims.rank != site.output_dims(0).rank) throw Declined("an operand of the epilogue has another rank");
+    if (seen_as) {
+      if (dims != site.output_dims(0)) throw Declined("an operand of the epilogue has other dims");
+      dims = *seen_as;
+    }
     const dnnl::memory::desc desc = onednn_desc(site.extra_dtype(extra), dims, extra_format);
     operands->push_back({ops.len(), extra, desc});
     switch (step.kind) {

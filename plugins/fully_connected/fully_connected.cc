@@ -12,23 +12,25 @@ void fully_connected_infer(const Infer& question) {
   const Tensor x = question.input(0);
   const bool has_bias = question.has_input(2);
   const Dims bias = has_bias ? question.input(2).dims() : Dims();
-  const FullyConnectedGeometry g =
-      FullyConnectedGeometry::make(x.dims(), question.input(1).dims(), has_bias ? &bias : nullptr);
+  const FullyConnectedGeometry g = FullyConnectedGeometry::make(
+      x.dims(), question.input(1).dims(), has_bias ? &bias : nullptr, question.attrs().i64("axis"));
   if (!is_floating(x.dtype())) throw Invalid(text("input x: expected a floating dtype, found ", dtype_name(x.dtype())));
-  question.output(0, x.dtype(), {g.n, g.outputs});
+  question.output(0, x.dtype(), g.result);
 }
 
 void fully_connected_reference(const Reference& call) {
-  const FullyConnectedGeometry g = FullyConnectedGeometry::make(call.input(0).dims(), call.input(1).dims(), nullptr);
+  const FullyConnectedGeometry g =
+      FullyConnectedGeometry::make(call.input(0).dims(), call.input(1).dims(), nullptr, call.attrs().i64("axis"));
   visit_floating(call.output(0).dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* x = call.input(0).data<T>();
     const T* weights = call.input(1).data<T>();
     const T* bias = call.has_input(2) ? call.input(2).data<T>() : nullptr;
-    call.fill<T>(0, [&](const int64_t* index, int64_t) {
-      const T* row = x + index[0] * g.features;
-      const T* column = weights + index[1] * g.features;
-      double sum = bias ? static_cast<double>(bias[index[1]]) : 0.0;
+    call.fill<T>(0, [&](const int64_t*, int64_t linear) {
+      const int64_t k = linear % g.outputs;
+      const T* row = x + linear / g.outputs * g.features;
+      const T* column = weights + k * g.features;
+      double sum = bias ? static_cast<double>(bias[k]) : 0.0;
       for (int64_t c = 0; c < g.features; ++c) sum += static_cast<double>(row[c]) * static_cast<double>(column[c]);
       return static_cast<T>(sum);
     });
@@ -41,14 +43,16 @@ void fully_connected_reference(const Reference& call) {
 TENON_PLUGIN("tenon.fully_connected", "1", "Apache-2.0",
              tenon::op("tenon.fully_connected/1")
                  .doc("A dense layer. y[n, k] = bias[k] + sum over c of x[n, c] * weights[k, c], x seen as [n, c] with "
-                      "all dims behind the first as one")
-                 .input("x", "[n, ...]")
+                      "the dims before `axis` as one and those from it on as one")
+                 .attr_i64("axis", "the first axis that the sum runs over; negative: counted from the end")
+                 .default_value("1")
+                 .input("x", "floating")
                  .input("weights", "[k, c]")
                  .constant()
                  .input("bias", "[k]")
                  .optional()
                  .constant()
-                 .output("y", "[n, k]")
+                 .output("y", "x's dims before `axis`, then k")
                  .infer(tenon::plugins::fully_connected_infer)
                  .reference(tenon::plugins::fully_connected_reference)
                  .siblings([](const tenon::Infer&) {

@@ -9,8 +9,8 @@ namespace tenon::plugins {
 namespace {
 
 CublasltOp fully_connected_op(const Site& site) {
-  return {[type = to_cuda_float(site.dtype(0))](const Dims& x, const Dims& weights) {
-    const FullyConnectedGeometry g = FullyConnectedGeometry::make(x, weights, nullptr);
+  return {[type = to_cuda_float(site.dtype(0)), axis = site.attrs().i64("axis")](const Dims& x, const Dims& weights) {
+    const FullyConnectedGeometry g = FullyConnectedGeometry::make(x, weights, nullptr, axis);
     return cuda::GemmShape::dense(g.n, g.outputs, g.features, false, true, 1, type);
   }};
 }

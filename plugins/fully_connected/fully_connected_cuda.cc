@@ -8,12 +8,12 @@
 namespace tenon::plugins {
 namespace {
 
-cuda::GemmShape shape_of(const Dims& x, const Dims& weights, cuda::ElementType type) {
-  const FullyConnectedGeometry g = FullyConnectedGeometry::make(x, weights, nullptr);
+cuda::GemmShape shape_of(const Dims& x, const Dims& weights, int64_t axis, cuda::ElementType type) {
+  const FullyConnectedGeometry g = FullyConnectedGeometry::make(x, weights, nullptr, axis);
   return cuda::GemmShape::dense(g.n, g.outputs, g.features, false, true, 1, type);
 }
 cuda::GemmShape most(const Site& site) {
-  return shape_of(site.max_dims(0), site.max_dims(1), to_cuda_float(site.dtype(0)));
+  return shape_of(site.max_dims(0), site.max_dims(1), site.attrs().i64("axis"), to_cuda_float(site.dtype(0)));
 }
 
 class FullyConnectedCuda final : public IPlugin {
@@ -35,6 +35,7 @@ class FullyConnectedCuda final : public IPlugin {
     num_inputs_ = site.num_inputs();
     const cuda::GemmShape shape = most(site);
     if (!cuda::gemm_supports(shape, tactic_)) throw Declined("this tile cannot compute this product");
+    axis_ = site.attrs().i64("axis");
     type_ = shape.type;
     sizes_.workspace = cuda::gemm_workspace_bytes(shape, tactic_);
   }
@@ -49,13 +50,14 @@ class FullyConnectedCuda final : public IPlugin {
       output.bias_axis = cuda::BiasAxis::kPerColumn;
     }
     if (epilogue_.residual >= 0) output.residual = inputs[num_inputs_ + epilogue_.residual].data;
-    check_cuda(cuda::gemm(shape_of(inputs[0].dims, inputs[1].dims, type_), inputs[0].data, inputs[1].data, output,
-                          tactic_, exec.workspace<void>(), cuda_stream(exec)));
+    check_cuda(cuda::gemm(shape_of(inputs[0].dims, inputs[1].dims, axis_, type_), inputs[0].data, inputs[1].data,
+                          output, tactic_, exec.workspace<void>(), cuda_stream(exec)));
   }
 
  private:
   cuda::GemmTactic tactic_;
   cuda::ElementType type_ = cuda::ElementType::kF32;
+  int64_t axis_ = 1;
   bool has_bias_ = false;
   int num_inputs_ = 0;
   CudaEpilogue epilogue_;

@@ -14,8 +14,8 @@
 namespace tenon::plugins {
 namespace {
 
-cpu::GemmShape fully_connected_shape(const Dims& x, const Dims& weights) {
-  const FullyConnectedGeometry g = FullyConnectedGeometry::make(x, weights, nullptr);
+cpu::GemmShape fully_connected_shape(const Site& site, const Dims& x, const Dims& weights) {
+  const FullyConnectedGeometry g = FullyConnectedGeometry::make(x, weights, nullptr, site.attrs().i64("axis"));
   return cpu::GemmShape::dense(g.n, g.outputs, g.features, false, true);
 }
 
@@ -23,12 +23,6 @@ void fully_connected_supports(const Site& site) {
   if (!site.is_constant(1)) throw Declined("the weights are not constant");
   if (site.has_input(2) && !site.is_constant(2)) throw Declined("the bias is not constant");
   if (site.dtype(1) != TN_F32) throw Declined(text("the weights are ", dtype_name(site.dtype(1)), ", expected f32"));
-}
-
-CpuEpilogue fully_connected_epilogue(const Site& site) {
-  const CpuEpilogue epilogue = cpu_epilogue(site);
-  if (epilogue.residual >= 0) throw Declined("the epilogue adds an operand");
-  return epilogue;
 }
 
 class FullyConnectedKernel final : public IPlugin {
@@ -40,8 +34,8 @@ class FullyConnectedKernel final : public IPlugin {
       for (cpu::Isa isa : gemm_isas()) tactics.add(text("isa=", cpu::isa_name(isa)));
       return;
     }
-    const cpu::GemmShape shape = fully_connected_shape(site.dims(0), site.dims(1));
-    const cpu::GemmShape most = fully_connected_shape(site.max_dims(0), site.max_dims(1));
+    const cpu::GemmShape shape = fully_connected_shape(site, site.dims(0), site.dims(1));
+    const cpu::GemmShape most = fully_connected_shape(site, site.max_dims(0), site.max_dims(1));
     for_each_gemm_tactic(shape.m, shape.n, shape.k, [&](cpu::Isa isa, const cpu::GemmTactic& blocks) {
       tactics.add(gemm_params(isa, blocks), cpu::gemm_prepacked_b_workspace_bytes(most, blocks, site.threads(), isa));
     });
@@ -51,9 +45,11 @@ class FullyConnectedKernel final : public IPlugin {
     const Site site = config.site();
     fully_connected_supports(site);
     isa_ = isa_of(config.params());
-    epilogue_ = fully_connected_epilogue(site).activation;
+    epilogue_ = cpu_epilogue(site);
     has_bias_ = site.has_input(2);
-    shape_ = fully_connected_shape(site.max_dims(0), site.max_dims(1));
+    num_inputs_ = site.num_inputs();
+    axis_ = FullyConnectedGeometry::make(site.dims(0), site.dims(1), nullptr, site.attrs().i64("axis")).result.rank - 1;
+    shape_ = fully_connected_shape(site, site.max_dims(0), site.max_dims(1));
     const uint64_t weights = static_cast<uint64_t>(shape_.n * shape_.k) * sizeof(float);
     if (!direct_) {
       blocks_ = gemm_blocks_of(config.params());
@@ -88,13 +84,16 @@ class FullyConnectedKernel final : public IPlugin {
   }
 
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
-    const int64_t rows = inputs[0].dims.d[0];
+    const int64_t rows = Dims(inputs[0].dims).product(0, axis_);
     const float* x = static_cast<const float*>(inputs[0].data);
     cpu::GemmOutput output;
     output.c = static_cast<float*>(outputs[0].data);
     output.bias = bias_;
     output.bias_axis = bias_ ? cpu::BiasAxis::kPerColumn : cpu::BiasAxis::kNone;
-    output.epilogue = epilogue_;
+    output.epilogue = epilogue_.activation;
+    if (epilogue_.residual >= 0) {
+      output.residual = static_cast<const float*>(inputs[num_inputs_ + epilogue_.residual].data);
+    }
     const cpu::GemmShape shape = cpu::GemmShape::dense(rows, shape_.n, shape_.k, false, !direct_);
     if (direct_) return cpu::gemm_direct(shape, x, weights_, output, to_parallel(exec), isa_);
     cpu::gemm_prepacked_b(shape, x, weights_, output, blocks_, exec.workspace<void>(), to_parallel(exec), isa_);
@@ -103,10 +102,12 @@ class FullyConnectedKernel final : public IPlugin {
  private:
   bool direct_;
   bool has_bias_ = false;
+  int num_inputs_ = 0;
+  int axis_ = 1;
   cpu::Isa isa_ = cpu::Isa::kBaseline;
   cpu::GemmTactic blocks_;
   cpu::GemmShape shape_;
-  cpu::Epilogue epilogue_;
+  CpuEpilogue epilogue_;
   Sizes sizes_;
   uint64_t weights_bytes_ = 0;
   float* weights_ = nullptr;
@@ -128,7 +129,7 @@ Definitions fully_connected_kernels() {
         .tactics([direct](const Site& site, const Combo&, Tactics& tactics) {
           FullyConnectedKernel::tactics(direct, site, tactics);
         })
-        .epilogue([](const Site& site) { fully_connected_epilogue(site); });
+        .epilogue([](const Site& site) { cpu_epilogue(site); });
     all.add(definition);
   }
   return all;

@@ -12,18 +12,17 @@ namespace {
 struct FullyConnectedDescs {
   FullyConnectedGeometry g;
   dnnl::memory::desc x, weights, bias, y;
+  std::vector<OnednnOperand> operands;
 
   explicit FullyConnectedDescs(const Site& site)
-      : g(FullyConnectedGeometry::make(site.dims(0), site.dims(1), nullptr)),
+      : g(FullyConnectedGeometry::make(site.dims(0), site.dims(1), nullptr, site.attrs().i64("axis"))),
         x(onednn_row(TN_F32, {g.n, g.features})),
         weights(onednn_row(TN_F32, {g.outputs, g.features})),
         y(onednn_row(TN_F32, {g.n, g.outputs})) {
     if (site.has_input(2)) bias = onednn_row(TN_F32, {g.outputs});
   }
-  OnednnDesc<dnnl::inner_product_forward> make(const Site& site) const {
-    std::vector<OnednnOperand> operands;
-    const dnnl::post_ops ops = onednn_post_ops(site, row_format(), &operands);
-    if (!operands.empty()) throw Declined("the epilogue reads an operand");
+  OnednnDesc<dnnl::inner_product_forward> make(const Site& site) {
+    const dnnl::post_ops ops = onednn_post_ops(site, row_format(), &operands, Dims{g.n, g.outputs});
     const OnednnThreads threads(site.threads());
     return onednn_or_decline([&] {
       return make_inner_product(x, onednn_any(TN_F32, {g.outputs, g.features}), bias, y, onednn_attr(ops));
@@ -42,7 +41,7 @@ class FullyConnectedOnednn final : public IPlugin {
  public:
   void configure(const Config& config) override {
     const Site site = config.site();
-    const FullyConnectedDescs descs(site);
+    FullyConnectedDescs descs(site);
     auto desc = descs.make(site);
     select_impl(&desc, config.params().str("impl"));
     x_ = descs.x;
@@ -51,6 +50,8 @@ class FullyConnectedOnednn final : public IPlugin {
     bias_desc_ = descs.bias;
     y_ = descs.y;
     has_bias_ = site.has_input(2);
+    operands_ = descs.operands;
+    num_inputs_ = site.num_inputs();
     outputs_ = descs.g.outputs;
     threads_ = site.threads();
     bias_offset_ = (used_.get_size() + 63) / 64 * 64;
@@ -75,17 +76,24 @@ class FullyConnectedOnednn final : public IPlugin {
     if (has_bias_) std::copy_n(init.constant(2).data<float>(), outputs_, reinterpret_cast<float*>(bias_));
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
+    std::vector<OnednnArg> more;
+    for (const OnednnOperand& operand : operands_) {
+      more.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(operand.post_op) | DNNL_ARG_SRC_1, &operand.desc,
+                      inputs[num_inputs_ + operand.extra].data});
+    }
     primitive_.execute(exec.threads(),
                        {{DNNL_ARG_SRC, &x_, inputs[0].data},
                         {DNNL_ARG_WEIGHTS, &used_, weights_},
                         {DNNL_ARG_BIAS, has_bias_ ? &bias_desc_ : nullptr, bias_},
                         {DNNL_ARG_DST, &y_, outputs[0].data}},
-                       exec.workspace<void>());
+                       exec.workspace<void>(), more);
   }
 
  private:
   dnnl::memory::desc x_, given_, used_, bias_desc_, y_;
+  std::vector<OnednnOperand> operands_;
   bool has_bias_ = false;
+  int num_inputs_ = 0;
   int64_t outputs_ = 0;
   int threads_ = 1;
   uint64_t bias_offset_ = 0;

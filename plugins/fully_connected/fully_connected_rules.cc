@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/common/constants.h"
 #include "plugins/fully_connected/fully_connected.h"
 
 namespace tenon::plugins {
@@ -13,12 +14,13 @@ void check_matmul_bias(const GraphView& graph, const Match& match) {
   const Dims y = graph.value_dims(graph.output(match.node(1)));
   const TnTensor weights = *graph.value_const(match.value("w"));
   const TnTensor bias = *graph.value_const(match.value("b"));
-  if (graph.value_dims(match.value("x")).rank != 2 || weights.dims.rank != 2) throw Declined("no product of matrices");
+  if (weights.dims.rank != 2) throw Declined("the weights are no matrix");
   if (graph.node_attrs(match.node(1)).i64("transpose_a") != 0) throw Declined("x is transposed");
-  if (weights.dtype != TN_F32) throw Declined("the weights are not f32");
+  if (!is_float_or_half(weights.dtype)) throw Declined("the weights are neither f32 nor f16");
   if (graph.value_dims(graph.output(match.node(0))) != y) throw Declined("the sum has other dims than the product");
   const Dims dims = bias.dims;
-  if (dims.elements() != y[1] || dims.empty() || dims[dims.rank - 1] != y[1]) {
+  const int64_t columns = y[y.rank - 1];
+  if (dims.elements() != columns || dims.empty() || dims[dims.rank - 1] != columns) {
     throw Declined("the constant is not one number for each column");
   }
 }
@@ -26,19 +28,16 @@ void check_matmul_bias(const GraphView& graph, const Match& match) {
 void fuse_matmul_bias(GraphView& graph, const Match& match) {
   const TnTensor weights = *graph.value_const(match.value("w"));
   const TnTensor bias = *graph.value_const(match.value("b"));
-  const auto* given = static_cast<const float*>(weights.data);
   TnValueId w = match.value("w");
   Dims dims = weights.dims;
   if (graph.node_attrs(match.node(1)).i64("transpose_b") == 0) {
     std::swap(dims[0], dims[1]);
-    std::vector<float> transposed(static_cast<size_t>(dims.elements()));
-    for (int64_t k = 0; k < dims[0]; ++k) {
-      for (int64_t c = 0; c < dims[1]; ++c) transposed[static_cast<size_t>(k * dims[1] + c)] = given[c * dims[0] + k];
-    }
-    w = graph.add_const("", dims, transposed.data());
+    w = graph.add_const("", host_tensor(weights.dtype, dims, transposed_matrix(weights).data()));
   }
-  const TnValueId b = graph.add_const("", Dims{dims[0]}, static_cast<const float*>(bias.data));
-  const TnValueId y = graph.add_node("tenon.fully_connected/1", "", graph.attrs(), {match.value("x"), w, b});
+  const TnValueId b = graph.add_const("", host_tensor(bias.dtype, Dims{dims[0]}, bias.data));
+  NewAttrs attrs = graph.attrs();
+  if (graph.value_dims(match.value("x")).rank != 2) attrs.i64("axis", -1);
+  const TnValueId y = graph.add_node("tenon.fully_connected/1", "", attrs, {match.value("x"), w, b});
   graph.replace(graph.output(match.node(0)), y);
 }
 

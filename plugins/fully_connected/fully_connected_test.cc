@@ -61,7 +61,38 @@ TEST_F(FullyConnectedTest, KernelsAgree) {
       .expect_kernels(kernels());
 }
 
+TEST_F(FullyConnectedTest, Axis) {
+  // Each of the four rows [1, 1, 1], [0, 1, 2], [2, 0, 0] and [0, 0, 0] on its own.
+  OpTester last = layer();
+  last.attr("axis", int64_t{-1})
+      .input({2, 2, 3}, {1, 1, 1, 0, 1, 2, 2, 0, 0, 0, 0, 0})
+      .input({2, 3}, {1, 2, 3, -1, 0, 1})
+      .constant()
+      .input({2}, {10, 20})
+      .constant()
+      .expect({2, 2, 2}, {16, 20, 18, 22, 12, 18, 10, 20})
+      .expect_kernels(kernels());
+  for (const ActivationKind kind : {ActivationKind::kGelu, ActivationKind::kGeluTanh}) {
+    layer()
+        .attr("axis", int64_t{2})
+        .random_input({3, 5, 4, 6})
+        .random_input({70, 24})
+        .constant()
+        .random_input({70})
+        .constant()
+        .epilogue({kind, 0, 0})
+        .expect_kernels(kernels());
+  }
+  layer()
+      .attr("axis", int64_t{3})
+      .random_input({2, 3, 4})
+      .random_input({5, 1})
+      .constant()
+      .expect_kernels({"tenon.fully_connected.gemm.f32"});
+}
+
 TEST_F(FullyConnectedTest, Errors) {
+  layer().attr("axis", int64_t{-3}).random_input({1, 4}).random_input({2, 4}).constant().expect_invalid({"axis", "-3"});
   layer().random_input({1, 4}).random_input({2, 3}).constant().absent().expect_invalid({"weights", "4", "[2,3]"});
   layer().random_input({1, 3}).random_input({2, 3}).constant().random_input({3}).constant().expect_invalid(
       {"bias", "[2]", "[3]"});

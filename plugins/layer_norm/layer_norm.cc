@@ -7,6 +7,7 @@
 #include "kernels/cpu/normalize.h"
 #include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
+#include "plugins/layer_norm/layer_norm.h"
 
 namespace tenon::plugins {
 namespace {
@@ -150,4 +151,5 @@ Definitions layer_norm_definitions() {
 }  // namespace
 }  // namespace tenon::plugins
 
-TENON_PLUGIN("tenon.layer_norm", "1", "Apache-2.0", tenon::plugins::layer_norm_definitions())
+TENON_PLUGIN("tenon.layer_norm", "1", "Apache-2.0", tenon::plugins::layer_norm_definitions(),
+             tenon::plugins::layer_norm_rules())

@@ -1,5 +1,5 @@
 // tenon.reduce_sum/1 and its relatives: one number for all elements along some axes.
-#include "plugins/reduce/reduce.h"
+#include "plugins/common/reduction.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/reduce.h"
 #include "plugins/common/cuda.h"
-#include "plugins/reduce/reduce.h"
+#include "plugins/common/reduction.h"
 
 namespace tenon::plugins {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
+#include "plugins/softmax/softmax.h"
 
 namespace tenon::plugins {
 namespace {
@@ -93,4 +94,4 @@ Definitions softmax_definitions() {
 }  // namespace
 }  // namespace tenon::plugins
 
-TENON_PLUGIN("tenon.softmax", "1", "Apache-2.0", tenon::plugins::softmax_definitions())
+TENON_PLUGIN("tenon.softmax", "1", "Apache-2.0", tenon::plugins::softmax_definitions(), tenon::plugins::softmax_rules())

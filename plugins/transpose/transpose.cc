@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/transpose.h"
 #include "plugins/common/move.h"
-#include "plugins/transpose/transpose.h"
+#include "plugins/common/permutation.h"
 
 namespace tenon::plugins {
 namespace {

@@ -22,6 +22,8 @@ import time
 from typing import NamedTuple
 
 ACTIVATIONS = "plugins/activation/activation_rules.cc"
+ATTENTION = "plugins/attention/attention_rules.cc"
+ATTENTION_LAYOUT = "plugins/attention/attention_layout_rules.cc"
 BATCH_NORM = "plugins/batch_norm/batch_norm_fold.cc"
 EPILOGUE = "core/graph/epilogue.cc"
 PLACEMENT = "core/plan/placement.cc"
@@ -31,7 +33,9 @@ CHAINS = "core/graph/pointwise_chains.cc"
 CONV = "plugins/conv2d/conv2d_rules.cc"
 DENSE = "plugins/fully_connected/fully_connected_rules.cc"
 FOLDING = "core/graph/passes.cc"
+NORM = "plugins/layer_norm/layer_norm_rules.cc"
 PATTERN = "core/graph/pattern.cc"
+SOFTMAX = "plugins/softmax/softmax_rules.cc"
 
 
 class Mutant(NamedTuple):
@@ -49,9 +53,10 @@ def activation(form, what, text, replacement):
 THREE = '",\n       "tenon.hard_swish/1",\n       {{"three", 3}, '
 HARD_SWISH = "$six:const)),$divisor:const)" + THREE
 HARD_SWISH_GATE = "$six:const),$divisor:const))" + THREE
-GELU = 'tenon.erf/1(tenon.div/1($x,$root:const)),$one:const)),$half:const)",\n       "tenon.gelu/1"'
-GELU_HALF_FIRST = 'tenon.erf/1(tenon.div/1($x,$root:const)),$one:const))",\n       "tenon.gelu/1"'
-GELU_GATE = 'tenon.erf/1(tenon.div/1($x,$root:const)),$one:const),$half:const))",\n       "tenon.gelu/1"'
+GELU = 'tenon.mul/1($x,$root:const)),$one:const)),$half:const)",\n       "tenon.gelu/1"'
+GELU_HALF_FIRST = 'tenon.mul/1($x,$root:const)),$one:const))",\n       "tenon.gelu/1"'
+GELU_GATE = 'tenon.mul/1($x,$root:const)),$one:const),$half:const))",\n       "tenon.gelu/1"'
+RECIPROCAL = 'tenon.reciprocal/1(" + deviation("$x") + "))",\n       '
 GELU_CONSTANTS = ',\n       {{"root", std::sqrt(2.0)}, {"one", 1}'
 
 MUTANTS = [
@@ -63,6 +68,8 @@ MUTANTS = [
     activation("hard_swish", "dims are not looked at", "if (graph.value_dims(", "if (false && graph.value_dims("),
     activation("hard_swish_gate", "any offset", HARD_SWISH_GATE, HARD_SWISH_GATE.replace('{"three", 3}, ', "")),
     activation("gelu", "its approximation", GELU, GELU.replace("gelu", "gelu_tanh")),
+    activation("gelu_tanh", "what it approximates", '"tenon.gelu_tanh/1"', '"tenon.gelu/1"'),
+    activation("gelu_half_first", "a factor is a divisor", "factor ? 1 / number", "factor ? number + 0"),
     activation("gelu", "any constants", "1e-5 * std::abs(expected)", "1 + std::abs(expected)"),
     activation("gelu_half_first", "its approximation", GELU_HALF_FIRST, GELU_HALF_FIRST.replace("gelu", "gelu_tanh")),
     activation("gelu_half_first", "any one", GELU_HALF_FIRST + GELU_CONSTANTS,
@@ -132,7 +139,63 @@ MUTANTS = [
     Mutant("tenon.fuse_matmul_bias/1", "the bias is lost", DENSE, "w, b});", "w, (static_cast<void>(b), TN_NO_ID)});"),
     Mutant("tenon.fuse_matmul_bias/1", "weights as they are stored", DENSE, '.i64("transpose_b") == 0', '.i64("transpose_b") == 2'),
     Mutant("tenon.fuse_matmul_bias/1", "x as it is stored", DENSE, '.i64("transpose_a") != 0', '.i64("transpose_a") == 2'),
-    Mutant("tenon.fuse_matmul_bias/1", "a number for each row", DENSE, " || dims[dims.rank - 1] != y[1]", ""),
+    Mutant("tenon.fuse_matmul_bias/1", "a number for each row", DENSE, " || dims[dims.rank - 1] != columns", ""),
+    Mutant("tenon.fuse_matmul_bias/1", "all axes but the first in one", DENSE, 'rank != 2) attrs.i64("axis", -1)',
+           'rank > 8) attrs.i64("axis", -1)'),
+    Mutant("tenon.fuse_attention/1", "keys of another batch", ATTENTION, "q[axis] != k[axis] || ", ""),
+    Mutant("tenon.fuse_attention/1", "softmax along any axis", ATTENTION,
+           'graph.node_attrs(softmax).i64("axis"), rank) != rank - 1', 'graph.node_attrs(softmax).i64("axis"), rank) < 0'),
+    Mutant("tenon.fuse_attention/1", "ranks below 4", ATTENTION, "with_rank(graph, found.q, 4)", "found.q"),
+    Mutant("tenon.fuse_attention_masked/1", "masks of one key", ATTENTION,
+           "mask[mask.rank - 1] != scores[rank - 1]", "mask.rank > rank"),
+    Mutant("tenon.fuse_attention_masked/1", "the mask is lost", ATTENTION,
+           "if (found.mask != TN_NO_ID) inputs.push_back(found.mask);", ""),
+    Mutant("tenon.fuse_attention_scaled/1", "divisors are lost", ATTENTION, "*scale / number", "*scale"),
+    Mutant("tenon.fuse_attention_scaled/1", "factors of q are lost", ATTENTION,
+           'found.q = unscaled(graph, match.value("q"), &found.scale);',
+           'double lost = 1;\n  found.q = unscaled(graph, match.value("q"), &lost);'),
+    Mutant("tenon.fuse_attention_scaled/1", "values may be transposed", ATTENTION, '|| of_root.flag("transpose_b")', ""),
+    Mutant("tenon.fuse_attention_scaled_masked/1", "keys stay as they are stored", ATTENTION,
+           "if (!found.k.perm.empty())", "if (found.k.perm.size() > 8)"),
+    Mutant("tenon.split_heads/1", "any transpose", ATTENTION_LAYOUT,
+           "permutation(graph.node_attrs(transpose), rank) == std::vector<int>{0, 2, 1, 3}",
+           "!permutation(graph.node_attrs(transpose), rank).empty()"),
+    Mutant("tenon.split_heads/1", "any reshape", ATTENTION_LAYOUT,
+           "graph.value_dims(graph.input(node, 0)) == Dims{dims[0], dims[1], dims[2] * dims[3]}",
+           "graph.value_dims(graph.input(node, 0)).rank == 3"),
+    Mutant("tenon.split_heads/1", "heads of the keys are lost", ATTENTION_LAYOUT,
+           'attrs.i64(port == kQuery ? "heads" : "key_heads"', 'attrs.i64("heads"'),
+    Mutant("tenon.merge_heads/1", "heads stay apart", ATTENTION_LAYOUT, '  attrs.i64("merge_heads", 1);\n', ""),
+    Mutant("tenon.merge_qkv/1", "the biases are lost", ATTENTION_LAYOUT, "if (has_bias) layer", "if (has_bias && outputs < 0) layer"),
+    Mutant("tenon.merge_qkv/1", "weights as they are stored", ATTENTION_LAYOUT, "if (one.transposed) rows", "if (one.transposed && outputs < 0) rows"),
+    Mutant("tenon.merge_qkv/1", "values of any size", ATTENTION_LAYOUT, "all[kKey].outputs != all[kValue].outputs || ", ""),
+    Mutant("tenon.merge_qkv/1", "the mask is lost", ATTENTION_LAYOUT,
+           'packed, TN_NO_ID, TN_NO_ID, match.value("mask")', "packed, TN_NO_ID, TN_NO_ID, TN_NO_ID"),
+    Mutant("tenon.fuse_layer_norm/1", "any axes", NORM, "if (reduction.reduced[n]) throw", "if (reduction.reduced[n] && n < 0) throw"),
+    Mutant("tenon.fuse_layer_norm/1", "means of other axes", NORM, "match.node(form.mean)) != axis", "match.node(form.mean)) < 0"),
+    Mutant("tenon.fuse_layer_norm/1", "any product is a square", NORM,
+           "graph.input(square, 0) != graph.input(square, 1)", "second == TN_NO_ID"),
+    Mutant("tenon.fuse_layer_norm/1", "means without their axes", NORM, 'if (!attrs.flag("keepdims")) throw',
+           'if (!attrs.flag("keepdims") && x.rank == 0) throw'),
+    Mutant("tenon.fuse_layer_norm/1", "epsilon is lost", NORM, '.f64("epsilon", *scalar_constant(graph, match.value("epsilon")))', ""),
+    Mutant("tenon.fuse_layer_norm_inverse/1", "the bias is the scale", NORM,
+           "inputs.push_back(factor(graph, match.value(name), x, axis));",
+           'inputs.push_back(factor(graph, match.value("scale"), x, axis));'),
+    Mutant("tenon.fuse_rms_norm/1", "any power", NORM, "scalar_constant(graph, second) != 2.0", "!scalar_constant(graph, second)"),
+    Mutant("tenon.fuse_rms_norm_inverse/1", "any numerator", NORM, 'if (!is_number(graph, match.value("one"), 1))',
+           'if (!is_number(graph, match.value("one"), 1) && axis < 0)'),
+    Mutant("tenon.fuse_rms_norm_reciprocal/1", "the mean is taken off", NORM,
+           RECIPROCAL + '"tenon.rms_norm/1"', RECIPROCAL + '"tenon.layer_norm/1"'),
+    Mutant("tenon.fold_norm_scale/1", "numbers of other axes", NORM,
+           "dims[dims.rank - back] != (back <= wanted.rank ? wanted[wanted.rank - back] : 1)", "wanted.rank < 0"),
+    Mutant("tenon.fold_norm_scale/1", "attributes are lost", NORM, "graph.attrs(graph.node_attrs(norm)), inputs", "graph.attrs(), inputs"),
+    Mutant("tenon.fold_norm_bias/1", "the scale is lost", NORM, 'match.value("scale"), c};', "TN_NO_ID, c};"),
+    Mutant("tenon.fuse_softmax/1", "always the first axis", SOFTMAX, 'attrs.i64("axis", sum_axis(graph, match));',
+           'attrs.i64("axis", 0 * sum_axis(graph, match));'),
+    Mutant("tenon.fuse_softmax/1", "sums along several axes", SOFTMAX, "if (count != 1) throw", "if (count < 1) throw"),
+    Mutant("tenon.fuse_softmax/1", "sums without their axis", SOFTMAX, 'if (!graph.node_attrs(node).flag("keepdims")) throw',
+           'if (!graph.node_attrs(node).flag("keepdims") && x.rank == 0) throw'),
+    Mutant("tenon.drop_softmax_shift/1", "any axis", SOFTMAX, "!= only_axis(graph, match.node(2))", "< 0 * only_axis(graph, match.node(2))"),
     Mutant("tenon.core.fold_constants/1", "outputs too", FOLDING, "!graph->is_output(output) && ", ""),
     Mutant("tenon.core.fold_constants/1", "what varies, too", FOLDING, " && !varying[output];", ";"),
     Mutant("tenon.core.fold_constants/1", "first input in every place", FOLDING,

@@ -5,8 +5,8 @@
 namespace tenon::fusion {
 
 const std::vector<std::string>& spelled_forms() {
-  static const std::vector<std::string> all = {"swish",           "mish",     "hard_swish", "hard_swish_gate", "gelu",
-                                               "gelu_half_first", "gelu_gate"};
+  static const std::vector<std::string> all = {"swish",           "mish",      "hard_swish", "hard_swish_gate", "gelu",
+                                               "gelu_half_first", "gelu_gate", "gelu_tanh"};
   return all;
 }
 
@@ -20,7 +20,15 @@ Value spell(NetworkMaker& make, const std::string& form, const Value& x, double 
     if (form == "hard_swish") return make.op("div", {times(x, gate), make.number(6)});
     return times(x, make.op("div", {gate, make.number(6)}));
   }
-  const Value erf = make.op("erf", {make.op("div", {gate_of, make.number(std::sqrt(2.0))})});
+  if (form == "gelu_tanh") {
+    const Value cubed = times(make.op("pow", {gate_of, make.number(3)}), make.number(0.044715 + off));
+    const Value line = times(make.op("add", {gate_of, cubed}), make.number(0.7978845608028654));
+    return times(times(x, make.number(0.5)), make.op("add", {make.op("tanh", {line}), make.number(1)}));
+  }
+  // Half of the exporters multiply with the reciprocal of the root.
+  const Value scaled = form == "gelu_half_first" ? times(gate_of, make.number(std::sqrt(0.5)))
+                                                 : make.op("div", {gate_of, make.number(std::sqrt(2.0))});
+  const Value erf = make.op("erf", {scaled});
   const Value gate = make.op("add", {erf, make.number(1 + off)});
   if (form == "gelu") return times(times(x, gate), make.number(0.5));
   if (form == "gelu_half_first") return times(times(x, make.number(0.5)), gate);

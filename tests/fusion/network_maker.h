@@ -89,7 +89,8 @@ class NetworkMaker {
 };
 
 /// An activation spelled out as exporters do: "swish", "mish", "hard_swish", "hard_swish_gate", "gelu",
-/// "gelu_half_first", "gelu_gate". `off` is added to one of its constants; `gate_of` stands in the gate in place of x.
+/// "gelu_half_first", "gelu_gate", "gelu_tanh". `off` is added to one of its constants; `gate_of` stands in the gate in
+/// place of x.
 Value spell(NetworkMaker& make, const std::string& form, const Value& x, double off, const Value& gate_of);
 inline Value spell(NetworkMaker& make, const std::string& form, const Value& x) { return spell(make, form, x, 0, x); }
 /// All names that spell knows.

@@ -7,6 +7,8 @@
 #include <functional>
 #include <optional>
 
+#include "tests/fusion/transformer_pieces.h"
+
 namespace tenon::fusion {
 namespace {
 
@@ -52,7 +54,7 @@ class Generator {
         {&Generator::pools, 5},        {&Generator::dense, 10},         {&Generator::products, 4},
         {&Generator::softmax, 4},      {&Generator::squeeze_excite, 4}, {&Generator::normalised, 4},
         {&Generator::folded, 5},       {&Generator::spelled_norm, 3},   {&Generator::bottleneck, 5},
-        {&Generator::twins, 3},
+        {&Generator::twins, 3},        {&Generator::attention, 7},
     };
     int total = 0;
     for (const auto& [step, weight] : kinds) total += weight;
@@ -473,7 +475,9 @@ class Generator {
   void softmax() {
     const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 1; });
     if (!x) return;
-    const Value y = make_.op("softmax", {*x}, {{"axis", random_.between(-1, x->rank() - 1)}});
+    const std::int64_t axis = random_.between(-1, x->rank() - 1);
+    const Value y = random_.chance(30) ? spell_softmax(make_, *x, axis, random_.chance(70))
+                                       : make_.op("softmax", {*x}, {{"axis", axis}});
     put(random_.chance(40) ? with_constant(inner(y)) : y);
   }
   void squeeze_excite() {
@@ -489,17 +493,55 @@ class Generator {
     const Value y = batch_norm(*x);
     put(random_.chance(60) ? activation(inner(y)) : y);
   }
-  /// Layer normalisation of the last axis, spelled out.
+  /// A normalisation of rows, spelled out, with the factors behind it.
   void spelled_norm() {
     const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 2 && v.dims.back() > 1; });
     if (!x) return;
-    const Value axes = make_.integers({-1});
-    const Value centred = make_.op("sub", {*x, make_.op("reduce_mean", {*x, axes})});
-    const Value variance = make_.op("reduce_mean", {make_.op("mul", {centred, centred}), axes});
-    const Value deviation = make_.op("sqrt", {make_.op("add", {variance, make_.number(0.1)})});
-    Value y = make_.op("div", {inner(centred), deviation});
-    y = make_.op("mul", {y, vector(x->dims.back(), 0.3, 1.5)});
-    put(make_.op("add", {inner(y), vector(x->dims.back(), -1, 1)}));
+    const int axes = x->rank() > 2 && random_.chance(25) ? 2 : 1;
+    const Dims row(x->dims.end() - axes, x->dims.end());
+    const Value scale = random_constant(row, 0.3, 1.5), bias = random_constant(row, -1, 1);
+    const std::string& form = random_.one_of(norm_forms());
+    Value y = spell_norm(make_, form, *x, 0.1, scale, bias, axes, random_.chance(10) ? 2 : 0);
+    if (form == "layer_norm_inverse") return put(y);
+    if (random_.chance(80)) y = make_.op("mul", {inner(y), random_.chance(85) ? scale : make_.number(0.7)});
+    if (random_.chance(80)) y = make_.op("add", {inner(y), random_.chance(85) ? bias : make_.number(0.7)});
+    put(y);
+  }
+  /// Attention of heads, its inputs made by products or not, of one value or of several.
+  void attention() {
+    std::optional<Value> x = pick_rank(3);
+    if (!x || random_.chance(30)) {
+      x = pick_rank(4);
+      if (x) x = make_.op("reshape", {*x}, {{"shape", {0, x->dims[1], -1}}});
+    }
+    if (!x || elements(x->dims) > 600 || x->dims[2] == 0) return;
+    const std::int64_t heads = random_.between(1, 3), shared = random_.chance(20) ? 1 : heads;
+    const std::int64_t size = random_.between(1, 5), value_size = random_.chance(75) ? size : random_.between(1, 5);
+    const auto projected = [&](std::int64_t columns) {
+      const Value w = weights({x->dims[2], columns}, x->dims[2]);
+      const Value y = make_.op("matmul", {*x, w});
+      return random_.chance(70) ? make_.op("add", {inner(y), vector(columns, -1, 1)}) : y;
+    };
+    const Value rows[] = {projected(heads * size), projected(shared * size), projected(shared * value_size)};
+    Value y;
+    if (shared != heads || random_.chance(25)) {
+      json attrs = {
+          {"scale", random_.number(0.2, 1)}, {"causal", random_.below(2)}, {"heads", heads}, {"key_heads", shared}};
+      const bool split = random_.chance(50);
+      y = make_.op("attention", {split ? split_heads(make_, rows[0], heads) : rows[0], rows[1], rows[2]}, attrs);
+    } else {
+      AttentionSpelling spelling;
+      spelling.scale = random_.chance(70) ? random_.number(0.2, 0.9) : 1;
+      spelling.divides = random_.chance(50);
+      spelling.scales_q = random_.chance(30);
+      spelling.transposed_b = random_.chance(30);
+      const std::int64_t steps = x->dims[1];
+      const std::vector<Dims> masks = {{steps}, {1, 1, steps}, {steps, steps}, {heads, steps, steps}, {steps, 1}, {1}};
+      if (random_.chance(50)) spelling.mask = random_constant(random_.one_of(masks), -2, 2);
+      const Value q = inner(split_heads(make_, rows[0], heads)), k = inner(split_heads(make_, rows[1], heads));
+      y = spell_attention(make_, q, k, split_heads(make_, rows[2], heads), spelling);
+    }
+    put(random_.chance(80) ? tail(linear(merge_heads(make_, inner(y)), random_.between(1, 6)), 2) : y);
   }
   /// The same thing computed twice.
   void twins() {

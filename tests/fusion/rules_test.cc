@@ -12,22 +12,13 @@
 #include "tests/fusion/engines.h"
 #include "tests/fusion/network_maker.h"
 #include "tests/fusion/random_network.h"
+#include "tests/fusion/rule_rows.h"
 
 namespace tenon::fusion {
 namespace {
 
 using nlohmann::json;
 
-struct Row {
-  std::string rule;
-  std::string what;
-  int count = 0;  ///< how often the rule applies
-  std::function<void(NetworkMaker&)> make;
-};
-
-Value numbers(NetworkMaker& make, const Dims& dims, double low = -1, double high = 1) {
-  return make.constant(dims, Random(make.num_names()).numbers(elements(dims), low, high));
-}
 Value image(NetworkMaker& make) { return make.input({2, 4, 6, 5}); }
 Value conv(NetworkMaker& make, const Value& x, std::int64_t filters, bool bias, std::int64_t groups = 1) {
   std::vector<Value> inputs = {x, numbers(make, {filters, x.dims[1] / groups, 3, 3})};
@@ -143,7 +134,8 @@ void add_folds(std::vector<Row>* rows) {
   row("plain", 1, {3, 4}, {4, 6}, nullptr, {6});
   row("transposed_weights", 1, {3, 4}, {6, 4}, {{"transpose_b", 1}}, {1, 6});
   row("transposed_x", 0, {4, 3}, {4, 6}, {{"transpose_a", 1}}, {6});
-  row("more_matrices", 0, {2, 3, 4}, {4, 6}, nullptr, {6});
+  row("more_rows", 1, {2, 3, 4}, {4, 6}, nullptr, {6});
+  row("more_matrices", 0, {2, 3, 4}, {2, 4, 6}, nullptr, {6});
   row("a_number_for_each_row", 0, {6, 4}, {4, 6}, nullptr, {6, 1});
   row("one_number", 0, {3, 4}, {4, 6}, nullptr, {1});
 }
@@ -340,6 +332,7 @@ const std::vector<Row>& rows() {
     add_pointwise(&made);
     add_duplicates(&made);
     add_siblings(&made);
+    add_transformers(&made);
     return made;
   }();
   return all;

@@ -25,6 +25,8 @@ enum class ActivationKind {
   kElu,        // x > 0 ? x : alpha * (exp(x) - 1)
   kMish,       // x * tanh(log(1 + exp(x)))
   kHardSwish,  // x * min(max(x + 3, 0), 6) / 6
+  kGelu,       // x / 2 * (1 + erf(x / sqrt(2)))
+  kGeluTanh,   // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 };
 
 struct Activation {
@@ -68,6 +70,15 @@ inline int32_t emit_activation(ExprBuilder& e, const Activation& activation, int
       const int32_t gate = e.min(low, e.constant(6.0));
       return e.div(e.mul(x, gate), e.constant(6.0));
     }
+    case ActivationKind::kGelu: {
+      const int32_t gate = e.add(e.constant(1.0), e.unary(TN_EX_ERF, e.mul(x, e.constant(0.70710678118654752))));
+      return e.mul(e.mul(x, e.constant(0.5)), gate);
+    }
+    case ActivationKind::kGeluTanh: {
+      const int32_t cube = e.mul(e.mul(x, x), e.mul(x, e.constant(0.044715)));
+      const int32_t gate = e.add(e.constant(1.0), e.tanh(e.mul(e.add(x, cube), e.constant(0.79788456080286536))));
+      return e.mul(e.mul(x, e.constant(0.5)), gate);
+    }
   }
   return x;
 }
@@ -96,6 +107,15 @@ inline double apply_activation(const Activation& activation, double x) {
       return x * std::tanh(x > 30 ? x : std::log1p(std::exp(x)));
     case ActivationKind::kHardSwish:
       return x * std::min(std::max(x + 3, 0.0), 6.0) / 6;
+    case ActivationKind::kGelu: {  // gates of 0 give 0, the limit at -inf
+      const double gate = 0.5 * std::erfc(-x * 0.70710678118654752);
+      return gate == 0 ? 0.0 : x * gate;
+    }
+    case ActivationKind::kGeluTanh: {
+      // (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), without its cancellation below 0
+      const double gate = 1 / (1 + std::exp(-2 * 0.79788456080286536 * (x + 0.044715 * x * x * x)));
+      return gate == 0 ? 0.0 : x * gate;
+    }
   }
   return x;
 }
@@ -183,9 +203,10 @@ class EpilogueMatcher {
     return true;
   }
   static int32_t match_activation(const TnExpr& e, int32_t at, EpilogueStep* step) {
-    for (ActivationKind kind : {ActivationKind::kRelu, ActivationKind::kClip, ActivationKind::kLeaky,
-                                ActivationKind::kLogistic, ActivationKind::kTanh, ActivationKind::kSwish,
-                                ActivationKind::kElu, ActivationKind::kMish, ActivationKind::kHardSwish}) {
+    for (ActivationKind kind :
+         {ActivationKind::kRelu, ActivationKind::kClip, ActivationKind::kLeaky, ActivationKind::kLogistic,
+          ActivationKind::kTanh, ActivationKind::kSwish, ActivationKind::kElu, ActivationKind::kMish,
+          ActivationKind::kHardSwish, ActivationKind::kGelu, ActivationKind::kGeluTanh}) {
       const ExprText pattern([&](ExprBuilder& b) { emit_activation(b, {kind, kAlpha, kBeta}, b.input()); });
       const TnExpr p = pattern.expr();
       Found found;

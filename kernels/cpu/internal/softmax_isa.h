@@ -12,6 +12,8 @@ struct SoftmaxTable {
   // Columns [begin, end) of one [axis][inner] matrix, softmax down the columns.
   void (*columns)(SoftmaxKind kind, int64_t axis, int64_t inner, int64_t begin, int64_t end, const float* input,
                   float* output);
+  // See softmax_of_scores.
+  void (*scores)(int64_t count, float scale, const float* bias, float* x);
 };
 
 namespace baseline {

@@ -36,6 +36,8 @@ TENON_CPU_INLINE Vec activate(Vec x, Epilogue::Kind kind, float alpha, float lo,
   if (kind == Epilogue::Kind::kLeaky) return select(less(zero(), x), x, mul(broadcast(alpha), x));
   if (kind == Epilogue::Kind::kLogistic) return logistic(x);
   if (kind == Epilogue::Kind::kSwish) return swish(x);
+  if (kind == Epilogue::Kind::kGelu) return gelu(x);
+  if (kind == Epilogue::Kind::kGeluTanh) return gelu_tanh(x);
   return x;
 }
 
@@ -114,7 +116,7 @@ TENON_CPU_INLINE void end_tile(const TileOutput& out, Vec (&acc)[kRows][kVecs]) 
 #pragma GCC unroll 2
         for (int v = 0; v < kVecs; ++v) acc[r][v] = select(less(zero(), acc[r][v]), acc[r][v], mul(alpha, acc[r][v]));
       }
-    } else if (out.kind == Epilogue::Kind::kLogistic || out.kind == Epilogue::Kind::kSwish) {
+    } else if (out.kind != Epilogue::Kind::kNone) {
       // Through memory: exp needs registers, and its code is long.
       alignas(64) float sums[kRows * kVecs * kWidth];
 #pragma GCC unroll 14
@@ -122,11 +124,9 @@ TENON_CPU_INLINE void end_tile(const TileOutput& out, Vec (&acc)[kRows][kVecs]) 
 #pragma GCC unroll 2
         for (int v = 0; v < kVecs; ++v) store(sums + (r * kVecs + v) * kWidth, acc[r][v]);
       }
-      const bool product = out.kind == Epilogue::Kind::kSwish;
 #pragma GCC unroll 1
       for (int i = 0; i < kRows * kVecs * kWidth; i += kWidth) {
-        const Vec x = load(sums + i);
-        store(sums + i, product ? swish(x) : logistic(x));
+        store(sums + i, activate(load(sums + i), out.kind, 0.0f, 0.0f, 0.0f));
       }
 #pragma GCC unroll 14
       for (int r = 0; r < kRows; ++r) {

@@ -1,8 +1,9 @@
-// Which axes tenon.reduce_* fold, shared by their definitions and kernels.
-#ifndef TENON_PLUGINS_REDUCE_REDUCE_H_
-#define TENON_PLUGINS_REDUCE_REDUCE_H_
+// Which axes tenon.reduce_* fold.
+#ifndef TENON_PLUGINS_COMMON_REDUCTION_H_
+#define TENON_PLUGINS_COMMON_REDUCTION_H_
 
 #include <tenon/sdk/attrs.hpp>
+#include <tenon/sdk/graph_view.hpp>
 #include <tenon/sdk/tensor.hpp>
 
 namespace tenon::plugins {
@@ -48,6 +49,17 @@ struct Reduction {
   }
 };
 
+// What a node of a graph folds. Declined if its axes are not constant.
+inline Reduction reduction_of(const GraphView& graph, TnNodeId node) {
+  const Attrs attrs = graph.node_attrs(node);
+  const Dims x = graph.value_dims(graph.input(node, 0));
+  if (graph.input(node, 1) == TN_NO_ID) return {attrs, x, nullptr};
+  const std::optional<TnTensor> constant = graph.value_const(graph.input(node, 1));
+  if (!constant) throw Declined("the axes are not constant");
+  const Tensor axes(*constant);
+  return {attrs, x, &axes};
+}
+
 }  // namespace tenon::plugins
 
-#endif  // TENON_PLUGINS_REDUCE_REDUCE_H_
+#endif  // TENON_PLUGINS_COMMON_REDUCTION_H_
