@@ -4,7 +4,7 @@
 #include "kernels/cuda/copy_strided.h"
 #include "plugins/common/cuda.h"
 #include "plugins/common/move.h"
-#include "plugins/transpose/transpose.h"
+#include "plugins/common/permutation.h"
 
 namespace tenon::plugins {
 namespace {

@@ -10,30 +10,13 @@
 #include <sstream>
 
 #include "tests/fusion/engines.h"
-#include "tests/fusion/network_maker.h"
-#include "tests/fusion/random_network.h"
+#include "tests/fusion/rule_rows.h"
 
 namespace tenon::fusion {
 namespace {
 
 using nlohmann::json;
 
-struct Row {
-  std::string rule;
-  std::string what;
-  int count = 0;  ///< how often the rule applies
-  std::function<void(NetworkMaker&)> make;
-};
-
-Value numbers(NetworkMaker& make, const Dims& dims, double low = -1, double high = 1) {
-  return make.constant(dims, Random(make.num_names()).numbers(elements(dims), low, high));
-}
-Value image(NetworkMaker& make) { return make.input({2, 4, 6, 5}); }
-Value conv(NetworkMaker& make, const Value& x, std::int64_t filters, bool bias, std::int64_t groups = 1) {
-  std::vector<Value> inputs = {x, numbers(make, {filters, x.dims[1] / groups, 3, 3})};
-  if (bias) inputs.push_back(numbers(make, {filters}));
-  return make.op("conv2d", inputs, {{"pads", {1, 1, 1, 1}}, {"groups", groups}});
-}
 Value batch_norm(NetworkMaker& make, const Value& x, const json& attrs) {
   const Dims channels = {x.dims[1]};
   return make.op(
@@ -266,6 +249,7 @@ const std::vector<Row>& rows() {
     add_core(&made);
     add_pointwise(&made);
     add_duplicates(&made);
+    add_moving_rows(&made);
     return made;
   }();
   return all;

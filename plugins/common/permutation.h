@@ -1,6 +1,6 @@
-// The permutation of tenon.transpose/1, shared by its definition and its kernels.
-#ifndef TENON_PLUGINS_TRANSPOSE_TRANSPOSE_H_
-#define TENON_PLUGINS_TRANSPOSE_TRANSPOSE_H_
+// The permutation of tenon.transpose/1, shared by its definition, its kernels and rules.
+#ifndef TENON_PLUGINS_COMMON_PERMUTATION_H_
+#define TENON_PLUGINS_COMMON_PERMUTATION_H_
 
 #include <vector>
 
@@ -30,4 +30,4 @@ inline std::vector<int> permutation(const Attrs& attrs, int rank) {
 
 }  // namespace tenon::plugins
 
-#endif  // TENON_PLUGINS_TRANSPOSE_TRANSPOSE_H_
+#endif  // TENON_PLUGINS_COMMON_PERMUTATION_H_
