@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "core/builder/min_cut.h"
+
 namespace tenon {
 namespace {
 
@@ -42,8 +44,34 @@ class Search {
     return ms;
   }
 
-  /// Improves until neither one site nor a pair of neighbours can change for the better.
+  /// Improves until neither one site, nor a pair of neighbours, nor any number of sites that change to the same formats
+  /// can change for the better, as far as the last can be told (see expand).
   double improve(std::vector<int>* options) const {
+    double best = improve_locally(options);
+    const std::set<Formats> all = all_formats();
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Formats& formats : all) {
+        std::vector<int> expanded = expand(formats, *options);
+        if (expanded == *options) continue;
+        const double ms = improve_locally(&expanded);
+        if (!(ms < best)) continue;
+        best = ms;
+        *options = std::move(expanded);
+        changed = true;
+      }
+    }
+    return best;
+  }
+
+ private:
+  struct Place {
+    int node, port;
+  };
+  using Formats = std::pair<std::string, std::string>;  ///< of the first input that matters and the first output
+
+  /// Until neither one site nor a pair of neighbours can change for the better.
+  double improve_locally(std::vector<int>* options) const {
     double best = total(*options);
     for (bool changed = true; changed;) {
       changed = false;
@@ -56,10 +84,79 @@ class Search {
     return total(*options);
   }
 
- private:
-  struct Place {
-    int node, port;
-  };
+  static Formats formats_of(const LayoutProblem::Option& option) {
+    Formats formats;
+    for (const std::string& input : option.inputs) {
+      if (formats.first.empty()) formats.first = input;
+    }
+    if (!option.outputs.empty()) formats.second = option.outputs[0];
+    return formats;
+  }
+
+  std::set<Formats> all_formats() const {
+    std::set<Formats> all;
+    for (const auto& site : problem_.sites) {
+      for (const LayoutProblem::Option& option : site) all.insert(formats_of(option));
+    }
+    return all;
+  }
+
+  /// The best choice in which each site keeps its option or takes its fastest with these formats: a minimum cut
+  /// (Boykov, Veksler, Zabih 2001). Conversions that readers share are counted for each, so the result need not be
+  /// better.
+  std::vector<int> expand(const Formats& formats, const std::vector<int>& options) const {
+    const std::size_t count = problem_.sites.size();
+    std::vector<int> wanted = options;
+    for (std::size_t site = 0; site < count; ++site) {
+      double least = kInfinity;
+      for (int i = 0; i < static_cast<int>(problem_.sites[site].size()); ++i) {
+        const LayoutProblem::Option& option = problem_.sites[site][static_cast<std::size_t>(i)];
+        if (formats_of(option) != formats || !(option.ms < least)) continue;
+        least = option.ms;
+        wanted[site] = i;
+      }
+    }
+    MinCut cut(count);
+    for (const LayoutProblem::Node& node : problem_.nodes) {
+      cut.add_cost(static_cast<std::size_t>(node.site), finite(option(node, options).ms),
+                   finite(option(node, wanted).ms));
+    }
+    for (int value = 0; value < problem_.num_values; ++value) {
+      const Place producer = producers_[static_cast<std::size_t>(value)];
+      const auto have = [&](const std::vector<int>& chosen) -> const std::string& {
+        return producer.node < 0 ? row_
+                                 : option(node(producer.node), chosen).outputs[static_cast<std::size_t>(producer.port)];
+      };
+      for (const Place& reader : readers_[static_cast<std::size_t>(value)]) {
+        const auto ms = [&](const std::vector<int>& from, const std::vector<int>& to) {
+          return convert_ms(value, have(from),
+                            option(node(reader.node), to).inputs[static_cast<std::size_t>(reader.port)]);
+        };
+        const auto b = static_cast<std::size_t>(node(reader.node).site);
+        const auto a = producer.node < 0 ? b : static_cast<std::size_t>(node(producer.node).site);
+        if (a == b) {
+          cut.add_cost(a, ms(options, options), ms(wanted, wanted));
+        } else {
+          cut.add_cost(a, b, ms(options, options), ms(options, wanted), ms(wanted, options), ms(wanted, wanted));
+        }
+      }
+      if (needs_row_[static_cast<std::size_t>(value)] && producer.node >= 0) {
+        cut.add_cost(static_cast<std::size_t>(node(producer.node).site), convert_ms(value, have(options), row_),
+                     convert_ms(value, have(wanted), row_));
+      }
+    }
+    const std::vector<bool> yes = cut.solve();
+    for (std::size_t site = 0; site < count; ++site) {
+      if (!yes[site]) wanted[site] = options[site];
+    }
+    return wanted;
+  }
+
+  static double finite(double ms) { return std::min(ms, 1e9); }
+
+  double convert_ms(int value, const std::string& from, const std::string& to) const {
+    return to.empty() || from == to ? 0 : finite(problem_.reformat_ms(value, from, to) + problem_.launch_ms);
+  }
 
   const LayoutProblem::Option& option(const LayoutProblem::Node& node, const std::vector<int>& options) const {
     const std::size_t site = static_cast<std::size_t>(node.site);
@@ -81,7 +178,7 @@ class Search {
     }
     if (needs_row_[v] && have != kRow) wanted.insert(kRow);
     double ms = 0;
-    for (const std::string& format : wanted) ms += problem_.reformat_ms(value, have, format);
+    for (const std::string& format : wanted) ms += problem_.reformat_ms(value, have, format) + problem_.launch_ms;
     return ms;
   }
 

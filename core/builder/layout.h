@@ -29,6 +29,9 @@ struct LayoutProblem {
   std::vector<int> row_values;  ///< values that are needed row-major at the end: graph outputs
   /// Milliseconds to convert a value; infinity if nothing can. Called often: remember the answers.
   std::function<double(int value, const std::string& from, const std::string& to)> reformat_ms;
+  /// What a conversion costs beyond that: it was timed alone, over and over, with its tensor in the nearest cache and
+  /// all threads awake. About a launch on a GPU, and the start of a parallel region on a CPU.
+  double launch_ms = 0.002;
 };
 
 struct LayoutSolution {
@@ -37,8 +40,8 @@ struct LayoutSolution {
 };
 
 /// Deterministic: several starts (fastest everywhere; every format preferred everywhere), each improved by changing one
-/// site, or two neighbours together, until nothing helps; the best wins, ties go to the earlier start. kNotFound if no
-/// assignment has a finite time; the message names a node's number.
+/// site, two neighbours, or many sites to the same formats, until nothing helps; the best wins, ties go to the earlier
+/// start. kNotFound if no assignment has a finite time; the message names a node's number.
 Result<LayoutSolution> solve_layout(const LayoutProblem& problem);
 
 /// Total time of an assignment; infinity if a needed conversion is impossible.

@@ -13,6 +13,7 @@ LayoutProblem::Option option(double ms, const std::string& in, const std::string
 /// in -> node 0 -> v1 -> node 1 -> v2 ..., each a site of its own; the last value is needed row-major.
 LayoutProblem chain(const std::vector<std::vector<LayoutProblem::Option>>& sites, double reformat_ms) {
   LayoutProblem problem;
+  problem.launch_ms = 0;
   problem.sites = sites;
   const int count = static_cast<int>(sites.size());
   for (int i = 0; i < count; ++i) problem.nodes.push_back({i, {i}, {i + 1}});
@@ -47,6 +48,7 @@ TEST(Layout, AWholeChainChangesTogether) {
 
 TEST(Layout, OneConversionServesAllReaders) {
   LayoutProblem problem;
+  problem.launch_ms = 0;
   problem.sites = {{option(1, "row", "row")}, {option(1, "nhwc", "row")}};
   problem.nodes = {{0, {0}, {1}}, {1, {1}, {2}}, {1, {1}, {3}}};
   problem.num_values = 4;
@@ -70,12 +72,33 @@ TEST(Layout, ImpossibleConversionsAreAvoidedOrAnError) {
 
 TEST(Layout, InputsThatDoNotMatterCostNothing) {
   LayoutProblem problem;
+  problem.launch_ms = 0;
   problem.sites = {{{1, {"row", ""}, {"row"}}}};
   problem.nodes = {{0, {0, -1}, {1}}};
   problem.num_values = 2;
   problem.row_values = {1};
   problem.reformat_ms = [](int, const std::string&, const std::string&) { return 100.0; };
   EXPECT_DOUBLE_EQ(solve_layout(problem)->ms, 1);
+}
+
+TEST(Layout, AConversionCostsALaunch) {
+  // 0.5 ms saved by two conversions of 0.2 ms.
+  LayoutProblem problem = chain({{option(2, "row", "row"), option(1.5, "nhwc", "nhwc")}}, 0.2);
+  EXPECT_EQ(solve_layout(problem)->options, std::vector<int>{1});
+  problem.launch_ms = 0.1;
+  EXPECT_EQ(solve_layout(problem)->options, std::vector<int>{0});
+}
+
+TEST(Layout, AStretchOfAChainChangesTogether) {
+  // The three in the middle save 0.5 ms each in nhwc, two conversions cost 0.6 ms each. One or two of them would not
+  // pay, and the fast ends want to stay as they are.
+  const std::vector<LayoutProblem::Option> end = {option(1, "row", "row"), option(3, "nhwc", "nhwc")};
+  const std::vector<LayoutProblem::Option> middle = {option(2, "row", "row"), option(1.5, "nhwc", "nhwc")};
+  const std::vector<LayoutProblem::Option> blocked = {option(2, "row", "row"), option(1.8, "nchw8c", "nchw8c")};
+  const auto solution = solve_layout(chain({end, blocked, end, middle, middle, middle, end, blocked, end}, 0.6));
+  ASSERT_TRUE(solution.ok());
+  EXPECT_EQ(solution->options, (std::vector<int>{0, 0, 0, 1, 1, 1, 0, 0, 0}));
+  EXPECT_DOUBLE_EQ(solution->ms, 4 + 4 + 3 * 1.5 + 1.2);
 }
 
 }  // namespace

@@ -97,9 +97,23 @@ void nchw_run(const Conv2dGeometry& g, const Conv2dConfig& config, const Conv2dB
   }
 }
 
-// --- NHWC 1x1: pixels [n*h*w][c] times weights [c][k].
+// --- NHWC 1x1: for each group, its channels of the pixels [n*h*w][c/groups] times weights [c/groups][k/groups].
 
-GemmShape nhwc_shape(const Conv2dGeometry& g) { return GemmShape::dense(g.n * g.oh * g.ow, g.k, g.c, false, true); }
+GemmShape nhwc_shape(const Conv2dGeometry& g) {
+  GemmShape shape = GemmShape::dense(g.n * g.oh * g.ow, g.k / g.groups, g.c / g.groups, false, true);
+  shape.lda = g.c;
+  shape.ldc = g.k;
+  return shape;
+}
+
+size_t nhwc_group_bytes(const Conv2dGeometry& g, const Conv2dConfig& config) {
+  return gemm_packed_b_bytes(g.c / g.groups, g.k / g.groups, config.isa);
+}
+
+GemmTactic nhwc_tactic(const Conv2dConfig& config) {
+  return config.tactic.mc > 0 && config.tactic.nc > 0 && config.tactic.kc > 0 ? config.tactic
+                                                                              : gemm_tactic(0, config.isa);
+}
 
 bool is_nhwc(const Conv2dConfig& config) { return config.input_layout == Layout::kNhwc; }
 
@@ -107,34 +121,44 @@ bool gemm1x1_supports(const Conv2dGeometry& g, const Conv2dConfig& config) {
   const bool plain = g.r == 1 && g.s == 1 && g.stride_h == 1 && g.stride_w == 1 && g.pad_top == 0 && g.pad_left == 0 &&
                      g.oh == g.h && g.ow == g.w;
   if (!plain || config.input_layout != config.output_layout) return false;
-  return config.input_layout == Layout::kNchw || (is_nhwc(config) && g.groups == 1);
+  return config.input_layout == Layout::kNchw || is_nhwc(config);
 }
 
 size_t gemm1x1_packed_bytes(const Conv2dGeometry& g, const Conv2dConfig& config) {
-  return is_nhwc(config) ? gemm_packed_b_bytes(g.c, g.k, config.isa) : nchw_packed_bytes(g, config);
+  return is_nhwc(config) ? g.groups * nhwc_group_bytes(g, config) : nchw_packed_bytes(g, config);
 }
 
 void gemm1x1_pack(const Conv2dGeometry& g, const Conv2dConfig& config, const float* weights, float* packed) {
   if (!is_nhwc(config)) return nchw_pack(g, config, weights, packed);
-  gemm_pack_b(nhwc_shape(g), weights, packed, Parallel{}, config.isa);
+  const GemmShape shape = nhwc_shape(g);
+  const size_t group_floats = nhwc_group_bytes(g, config) / sizeof(float);
+  for (int64_t group = 0; group < g.groups; ++group) {
+    gemm_pack_b(shape, weights + group * shape.n * shape.k, packed + group * group_floats, Parallel{}, config.isa);
+  }
 }
 
 size_t gemm1x1_workspace_bytes(const Conv2dGeometry& g, const Conv2dConfig& config, int threads) {
   if (!is_nhwc(config)) return nchw_workspace_bytes(g, config, threads);
-  return gemm_prepacked_b_workspace_bytes(nhwc_shape(g), gemm_tactic(0, config.isa), threads, config.isa);
+  return gemm_prepacked_b_workspace_bytes(nhwc_shape(g), nhwc_tactic(config), threads, config.isa);
 }
 
 void gemm1x1_run(const Conv2dGeometry& g, const Conv2dConfig& config, const Conv2dBuffers& buffers,
                  const Epilogue& epilogue, const Parallel& parallel) {
   if (!is_nhwc(config)) return nchw_run(g, config, buffers, epilogue, parallel);
-  GemmOutput output;
-  output.c = buffers.output;
-  output.bias = buffers.bias;
-  output.bias_axis = buffers.bias == nullptr ? BiasAxis::kNone : BiasAxis::kPerColumn;
-  output.residual = buffers.residual;
-  output.epilogue = epilogue;
-  gemm_prepacked_b(nhwc_shape(g), buffers.input, buffers.packed_weights, output, gemm_tactic(0, config.isa),
-                   buffers.workspace, parallel, config.isa);
+  const GemmShape shape = nhwc_shape(g);
+  const size_t group_floats = nhwc_group_bytes(g, config) / sizeof(float);
+  for (int64_t group = 0; group < g.groups; ++group) {
+    const int64_t first = group * shape.n;  // of its output channels
+    GemmOutput output;
+    output.c = buffers.output + first;
+    output.bias = buffers.bias == nullptr ? nullptr : buffers.bias + first;
+    output.bias_axis = buffers.bias == nullptr ? BiasAxis::kNone : BiasAxis::kPerColumn;
+    output.residual = buffers.residual == nullptr ? nullptr : buffers.residual + first;
+    output.epilogue = epilogue;
+    gemm_prepacked_b(shape, buffers.input + group * shape.k,
+                     static_cast<const float*>(buffers.packed_weights) + group * group_floats, output,
+                     nhwc_tactic(config), buffers.workspace, parallel, config.isa);
+  }
 }
 
 bool im2col_supports(const Conv2dGeometry&, const Conv2dConfig& config) {

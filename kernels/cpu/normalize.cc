@@ -84,4 +84,21 @@ void local_response_norm(const LrnParams& params, int64_t outer, int64_t channel
   });
 }
 
+void local_response_norm_image(const LrnParams& params, const LrnImage& image, const float* input, float* output,
+                               const Parallel& parallel, Isa isa) noexcept {
+  if (image.n <= 0 || image.channels <= 0 || image.pixels <= 0) return;
+  const NormalizeTable& table = table_of(isa);
+  constexpr int64_t kPixels = 16;  // of a task
+  const int64_t stored = (image.channels + image.block - 1) / image.block * image.block;
+  const int64_t chunks = (image.pixels + kPixels - 1) / kPixels;
+  const int64_t grain = std::max<int64_t>(kGrain / (stored * kPixels), 1);
+  parallel_ranges(parallel, image.n * chunks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t at = task / chunks * stored * image.pixels;
+      const int64_t pixel = task % chunks * kPixels;
+      table.lrn_image(params, image, pixel, std::min(pixel + kPixels, image.pixels), input + at, output + at);
+    }
+  });
+}
+
 }  // namespace tenon::cpu

@@ -48,6 +48,18 @@ struct LrnParams {
 void local_response_norm(const LrnParams& params, int64_t outer, int64_t channels, int64_t inner, const float* input,
                          float* output, const Parallel& parallel, Isa isa) noexcept;
 
+// The same of images [n][ceil(channels / block)][pixels][block]: block is `channels` for NHWC, 8 or 16 for blocked
+// formats, in which channels that fill up the last block are 0 and stay so. REQUIRES: size <= kLrnMaxSize.
+constexpr int64_t kLrnMaxSize = 64;
+struct LrnImage {
+  int64_t n;
+  int64_t channels;
+  int64_t pixels;
+  int64_t block;
+};
+void local_response_norm_image(const LrnParams& params, const LrnImage& image, const float* input, float* output,
+                               const Parallel& parallel, Isa isa) noexcept;
+
 }  // namespace tenon::cpu
 
 #endif  // TENON_KERNELS_CPU_NORMALIZE_H_

@@ -159,5 +159,51 @@ TEST(Normalize, LocalResponse) {
   }
 }
 
+// From one format into another, and the same numbers back.
+std::vector<float> moved(const LrnImage& image, const std::vector<float>& x, bool into_blocks) {
+  const int64_t blocks = (image.channels + image.block - 1) / image.block;
+  std::vector<float> y(
+      static_cast<size_t>(image.n * image.pixels * (into_blocks ? blocks * image.block : image.channels)));
+  for (int64_t n = 0; n < image.n; ++n) {
+    for (int64_t c = 0; c < image.channels; ++c) {
+      for (int64_t p = 0; p < image.pixels; ++p) {
+        const int64_t row = (n * image.channels + c) * image.pixels + p;
+        const int64_t at = ((n * blocks + c / image.block) * image.pixels + p) * image.block + c % image.block;
+        y[static_cast<size_t>(into_blocks ? at : row)] = x[static_cast<size_t>(into_blocks ? row : at)];
+      }
+    }
+  }
+  return y;
+}
+
+TEST(LocalResponseNorm, FormatsAgreeWithRows) {
+  for (const int64_t channels : {1, 3, 8, 20, 129, 150}) {
+    for (const int64_t block : {channels, int64_t{8}, int64_t{16}}) {
+      for (const int64_t size : {1, 2, 5, 64}) {
+        const LrnParams params = {size, 0.3f, 0.75f, 1.5f};
+        const LrnImage image = {2, channels, 37, block};
+        std::vector<float> x(static_cast<size_t>(2 * channels * 37));
+        for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i)) * 3;
+        const std::vector<float> packed = moved(image, x, true);
+        for (const Isa isa : available_isas()) {
+          std::vector<float> expected(x.size());
+          local_response_norm(params, 2, channels, 37, x.data(), expected.data(), Parallel{}, isa);
+          Buffer y(packed.size() * sizeof(float), 4);
+          local_response_norm_image(params, image, packed.data(), y.data(), make_parallel(3), isa);
+          EXPECT_TRUE(y.intact());
+          const std::vector<float> found(y.data(), y.data() + packed.size());
+          const std::vector<float> row = moved(image, found, false);
+          for (size_t i = 0; i < row.size(); ++i) {
+            ASSERT_NEAR(row[i], expected[i], 2e-6 * std::abs(expected[i]))
+                << channels << " channels, blocks of " << block << ", size " << size << ", " << isa_name(isa);
+          }
+          // Channels that only fill up a block stay 0.
+          EXPECT_EQ(std::count(found.begin(), found.end(), 0.0f), std::count(packed.begin(), packed.end(), 0.0f));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::cpu

@@ -62,7 +62,7 @@ Definitions avg_pool_definitions() {
     });
   });
   for (auto port : image_ports()) kernel.combo({port(TN_F32)}, {port(TN_F32)});
-  kernel.deterministic().tactics(PoolKernel::tactics);
+  kernel.deterministic().tactics(PoolKernel::tactics).more_combos(PoolKernel::more_combos);
   return {definition, kernel};
 }
 

@@ -72,6 +72,7 @@ inline Kernel onednn_pool_kernel(const std::string& op, const std::string& name,
   Kernel definition(op, name, [algorithm_of] { return std::make_unique<OnednnPoolKernel>(algorithm_of); });
   for (auto port : image_ports()) definition.combo({port(TN_F32)}, {port(TN_F32)});
   definition.deterministic()
+      .more_combos(PoolKernel::more_combos)
       .supports([](const Site& site) { onednn_supports(site); })
       .tactics([algorithm_of](const Site& site, const Combo& combo, Tactics& tactics) {
         add_onednn_tactics(onednn_pool_desc(algorithm_of, site, combo.input(0).format), tactics);

@@ -1,4 +1,4 @@
-// The permutation of tenon.transpose/1.
+// The permutation of tenon.transpose/1, shared by its definition, its kernels and rules.
 #ifndef TENON_PLUGINS_COMMON_PERMUTATION_H_
 #define TENON_PLUGINS_COMMON_PERMUTATION_H_
 

@@ -45,6 +45,8 @@ inline Definitions pool_cuda(const std::string& op, PoolCuda::KindOf kind_of) {
     Kernel definition = cuda_kernel(op + "/1", cuda_name(op + ".window", dtype),
                                     [kind_of] { return std::make_unique<PoolCuda>(kind_of); });
     for (auto port : cuda_image_ports()) definition.combo({port(dtype)}, {port(dtype)});
+    definition.more_combos(
+        [dtype](const Site& site, Combos& combos) { add_cell_combos(site, combos, dtype, cuda_image_ports()); });
     return definition.tactics(PoolCuda::tactics);
   });
 }

@@ -7,6 +7,7 @@
 #include <tenon/sdk/site.hpp>
 
 #include "kernels/cpu/pool.h"
+#include "plugins/common/cell_combos.h"
 #include "plugins/common/checked.h"
 #include "plugins/common/layout.h"
 #include "plugins/common/parallel.h"
@@ -110,6 +111,8 @@ class PoolKernel final : public IPlugin {
     const cpu::Layout layout = to_layout(combo.input(0).format);
     tactics.add("", cpu::pool_workspace_bytes(most, layout, site.threads(), cpu::detect_isa()));
   }
+
+  static void more_combos(const Site& site, Combos& combos) { add_cell_combos(site, combos, TN_F32, image_ports()); }
 
   void configure(const Config& config) override {
     const Site site = config.site();

@@ -59,7 +59,7 @@ cpu::Conv2dConfig config_for(Conv2dAlgorithm algorithm, const TnFormat& input, c
 // The matrix product behind a blocking: [m,k] x [k,n].
 void product_size(const cpu::Conv2dGeometry& g, bool nhwc_layout, int64_t* m, int64_t* n, int64_t* k) {
   *m = nhwc_layout ? g.n * g.oh * g.ow : g.k / g.groups;
-  *n = nhwc_layout ? g.k : g.oh * g.ow;
+  *n = nhwc_layout ? g.k / g.groups : g.oh * g.ow;
   *k = g.c / g.groups * g.r * g.s;
 }
 

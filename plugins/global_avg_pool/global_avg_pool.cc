@@ -2,6 +2,7 @@
 #include <tenon/sdk/plugin.hpp>
 
 #include "kernels/cpu/pool.h"
+#include "plugins/common/cell_combos.h"
 #include "plugins/common/layout.h"
 #include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
@@ -49,6 +50,8 @@ class GlobalAvgPoolKernel final : public IPlugin {
 Definitions global_avg_pool_definitions() {
   Kernel definition = kernel<GlobalAvgPoolKernel>("tenon.global_avg_pool/1", "tenon.global_avg_pool.vector.f32");
   for (auto port : image_ports()) definition.combo({port(TN_F32)}, {port(TN_F32)});
+  definition.more_combos(
+      [](const Site& site, Combos& combos) { add_cell_combos(site, combos, TN_F32, image_ports()); });
   return {op("tenon.global_avg_pool/1")
               .doc("Mean of each channel of an image. y[n, c, 0, 0] = sum over h, w of x[n, c, h, w] / (h * w)")
               .input("x", "[n, c, h, w]")

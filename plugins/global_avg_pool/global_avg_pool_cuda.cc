@@ -2,6 +2,7 @@
 #include <tenon/sdk/plugin.hpp>
 
 #include "kernels/cuda/pool.h"
+#include "plugins/common/cell_combos.h"
 #include "plugins/common/cuda.h"
 
 namespace tenon::plugins {
@@ -27,7 +28,9 @@ class GlobalAvgPoolCuda final : public IPlugin {
 Kernel global_avg_pool_cuda(int32_t dtype) {
   return cuda_kernel<GlobalAvgPoolCuda>("tenon.global_avg_pool/1", cuda_name("tenon.global_avg_pool.blocks", dtype))
       .combo({row(dtype)}, {row(dtype)})
-      .combo({nhwc(dtype)}, {nhwc(dtype)});
+      .combo({nhwc(dtype)}, {nhwc(dtype)})
+      .more_combos(
+          [dtype](const Site& site, Combos& combos) { add_cell_combos(site, combos, dtype, cuda_image_ports()); });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <tenon/sdk/plugin.hpp>
 
 #include "kernels/cpu/normalize.h"
+#include "plugins/common/layout.h"
 #include "plugins/common/parallel.h"
 #include "plugins/common/tolerance.h"
 
@@ -46,9 +47,16 @@ class LrnKernel final : public IPlugin {
     const Attrs attrs = config.site().attrs();
     params_ = {attrs.i64("size"), static_cast<float>(attrs.f64("alpha")), static_cast<float>(attrs.f64("beta")),
                static_cast<float>(attrs.f64("bias"))};
+    format_ = config.combo().output(0).format;
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     const Dims dims = inputs[0].dims;
+    if (!is_row(format_)) {
+      const int64_t block = is_nhwc(format_) ? dims[1] : channel_block(format_);
+      return cpu::local_response_norm_image(params_, {dims[0], dims[1], dims[2] * dims[3], block},
+                                            static_cast<const float*>(inputs[0].data),
+                                            static_cast<float*>(outputs[0].data), to_parallel(exec), cpu::detect_isa());
+    }
     cpu::local_response_norm(params_, dims[0], dims[1], dims.product(2, dims.rank),
                              static_cast<const float*>(inputs[0].data), static_cast<float*>(outputs[0].data),
                              to_parallel(exec), cpu::detect_isa());
@@ -56,6 +64,7 @@ class LrnKernel final : public IPlugin {
 
  private:
   cpu::LrnParams params_{};
+  TnFormat format_{};
 };
 
 // The kernel's power is exp(beta * log(divisor)).
@@ -88,6 +97,12 @@ TENON_PLUGIN("tenon.lrn", "1", "Apache-2.0",
                    return tenon::plugins::pointwise_tolerance(dtype);
                  }),
              tenon::kernel<tenon::plugins::LrnKernel>("tenon.lrn/1", "tenon.lrn.vector.f32")
-                 .combo({tenon::f32_row()}, {tenon::f32_row()})
+                 .more_combos([](const tenon::Site& site, tenon::Combos& combos) {
+                   for (const auto make : tenon::plugins::image_ports()) {
+                     const tenon::Port port = make(TN_F32);
+                     const bool image = site.dims(0).rank == 4 && site.attrs().i64("size") <= tenon::cpu::kLrnMaxSize;
+                     if (tenon::is_row(port.format) || image) combos.add(tenon::ComboSpec({port}, {port}));
+                   }
+                 })
                  .supports(tenon::plugins::lrn_supports)
                  .deterministic())

@@ -47,7 +47,7 @@ Definitions max_pool_definitions() {
   Kernel kernel("tenon.max_pool/1", "tenon.max_pool.vector.f32",
                 [] { return std::make_unique<PoolKernel>([](const Attrs&) { return cpu::PoolKind::kMax; }); });
   for (auto port : image_ports()) kernel.combo({port(TN_F32)}, {port(TN_F32)});
-  kernel.deterministic().tactics(PoolKernel::tactics);
+  kernel.deterministic().tactics(PoolKernel::tactics).more_combos(PoolKernel::more_combos);
   return {definition, kernel};
 }
 

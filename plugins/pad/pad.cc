@@ -185,4 +185,5 @@ TENON_PLUGIN(
           if (site.num_inputs() > 2) inputs.push_back(site.has_input(2) ? port : none);
           if (site.num_inputs() > 3) inputs.push_back(none);
           combos.add(tenon::ComboSpec(inputs, std::vector<tenon::Port>{port}));
-        }))
+        }),
+    tenon::plugins::pad_rules())

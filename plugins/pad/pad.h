@@ -1,7 +1,8 @@
-// The pads of tenon.pad/1, shared by its definition and its kernels.
+// The pads of tenon.pad/1, shared by its definition, its kernels and rules.
 #ifndef TENON_PLUGINS_PAD_PAD_H_
 #define TENON_PLUGINS_PAD_PAD_H_
 
+#include <tenon/sdk/definition.hpp>
 #include <vector>
 
 #include "plugins/common/integers.h"
@@ -38,6 +39,9 @@ inline std::vector<PadAxis> pads_from(const Tensor& pads, const Tensor* axes, in
   const std::vector<int64_t> list = axes ? integers(*axes) : std::vector<int64_t>();
   return pads_of(integers(pads), axes ? &list : nullptr, rank);
 }
+
+// The rules that spare pads.
+Definitions pad_rules();
 
 }  // namespace tenon::plugins
 

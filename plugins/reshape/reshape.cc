@@ -6,6 +6,7 @@
 #include "plugins/common/checked.h"
 #include "plugins/common/integers.h"
 #include "plugins/common/move.h"
+#include "plugins/reshape/reshape.h"
 
 namespace tenon::plugins {
 namespace {
@@ -123,4 +124,5 @@ TENON_PLUGIN("tenon.reshape", "1", "Apache-2.0",
                  .more_combos([](const tenon::Site& site, tenon::Combos& combos) {
                    const tenon::Port port = tenon::row(site.dtype(0));
                    combos.add(tenon::ComboSpec({port, tenon::any_constant()}, {port}).may_alias(0, 0));
-                 }))
+                 }),
+             tenon::plugins::reshape_rules())

@@ -4,6 +4,7 @@
 #include "kernels/cpu/transpose.h"
 #include "plugins/common/move.h"
 #include "plugins/common/permutation.h"
+#include "plugins/transpose/transpose_rules.h"
 
 namespace tenon::plugins {
 namespace {
@@ -25,6 +26,18 @@ void transpose_reference(const Reference& call) {
     for (size_t axis = 0; axis < perm.size(); ++axis) from += index[axis] * strides[perm[axis]];
     return from;
   });
+}
+
+// Nothing moves where the axes that are longer than 1 keep their order.
+void transpose_placement(const Infer& inferred, Placements placements) {
+  const Dims x = inferred.input(0).dims();
+  int last = -1;
+  for (const int axis : permutation(inferred.attrs(), x.rank)) {
+    if (x[axis] == 1) continue;
+    if (axis < last) throw Declined("elements move");
+    last = axis;
+  }
+  placements.same_elements();
 }
 
 class TransposeKernel final : public IPlugin {
@@ -54,10 +67,12 @@ TENON_PLUGIN("tenon.transpose", "1", "Apache-2.0",
                  .output("y")
                  .infer(tenon::plugins::transpose_infer)
                  .reference(tenon::plugins::transpose_reference)
+                 .placement(tenon::plugins::transpose_placement)
                  .tolerance(0, 0),
              tenon::kernel<tenon::plugins::TransposeKernel>("tenon.transpose/1", "tenon.transpose.tiled")
                  .deterministic()
                  .more_combos([](const tenon::Site& site, tenon::Combos& combos) {
                    const tenon::Port port = tenon::row(site.dtype(0));
                    combos.add(tenon::ComboSpec({port}, {port}));
-                 }))
+                 }),
+             tenon::plugins::transpose_rules())

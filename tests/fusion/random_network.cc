@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "tests/fusion/transformer_pieces.h"
@@ -54,7 +55,8 @@ class Generator {
         {&Generator::pools, 5},        {&Generator::dense, 10},         {&Generator::products, 4},
         {&Generator::softmax, 4},      {&Generator::squeeze_excite, 4}, {&Generator::normalised, 4},
         {&Generator::folded, 5},       {&Generator::spelled_norm, 3},   {&Generator::bottleneck, 5},
-        {&Generator::twins, 3},        {&Generator::attention, 7},
+        {&Generator::twins, 3},        {&Generator::attention, 7},      {&Generator::shuffle, 4},
+        {&Generator::padded, 4},
     };
     int total = 0;
     for (const auto& [step, weight] : kinds) total += weight;
@@ -412,11 +414,74 @@ class Generator {
       std::swap(perm[static_cast<std::size_t>(n)], perm[static_cast<std::size_t>(random_.between(from, n))]);
     }
     const Value y = make_.op("transpose", {x}, {{"perm", perm}});
-    if (!random_.chance(25)) return y;
+    if (!random_.chance(45)) return y;
     std::vector<std::int64_t> back(perm.size());
     for (std::size_t n = 0; n < perm.size(); ++n)
       back[static_cast<std::size_t>(perm[n])] = static_cast<std::int64_t>(n);
-    return make_.op("transpose", {random_.chance(50) ? unary(inner(y)) : inner(y)}, {{"perm", back}});
+    Value between = inner(y);
+    switch (random_.below(5)) {
+      case 0:
+      case 1:
+        between = unary(between);
+        break;
+      case 2:
+        between = with_constant(between);
+        break;
+      case 3:
+        between = joined(between, make_.op("transpose", {pick_like(x).value_or(unary(x))}, {{"perm", perm}}));
+        break;
+      default:
+        break;
+    }
+    if (between.rank() != x.rank()) return between;
+    return make_.op("transpose", {inner(between)}, {{"perm", back}});
+  }
+  /// Channels of groups in turns, spelled as networks do, or nearly so.
+  void shuffle() {
+    std::optional<Value> x = pick_rank(4);
+    if (!x) return;
+    if (random_.chance(40)) x = pointwise_conv(*x, 2 * random_.between(1, 6));
+    if (random_.chance(60)) x = random_.chance(50) ? make_.op("relu", {inner(*x)}) : unary(inner(*x));
+    const std::int64_t channels = x->dims[1], groups = random_.one_of(divisors(channels));
+    const std::int64_t batch = random_.chance(50) ? 0 : -1;
+    Value y = make_.op("reshape", {*x}, {{"shape", {batch, groups, channels / groups, x->dims[2], x->dims[3]}}});
+    const bool other = random_.chance(12) && !varying_;
+    y = make_.op("transpose", {inner(y)}, {{"perm", other ? json{0, 2, 1, 4, 3} : json{0, 2, 1, 3, 4}}});
+    y = make_.op("reshape", {inner(y)}, {{"shape", {batch, channels, x->dims[2], x->dims[3]}}});
+    if (random_.chance(50)) y = conv(inner(y), geometry(y), channels, channels, 50);
+    put(tail(y, 1));
+  }
+  /// An image with something around it under a window.
+  void padded() {
+    const std::optional<Value> x = pick_rank(4);
+    if (!x) return;
+    Geometry g = geometry(*x);
+    Dims pads(8, 0);
+    for (const std::size_t at : {2, 3, 6, 7}) {
+      const std::int64_t reach = g.dilation[at % 2] * (g.kernel[at % 2] - 1);
+      pads[at] = std::max<std::int64_t>(0, random_.between(-1, reach));
+    }
+    const std::int64_t kind = random_.below(3);
+    const bool usual = random_.chance(80);
+    const double lowest = -std::numeric_limits<double>::infinity();
+    std::vector<Value> inputs = {*x, make_.integers(pads)};
+    if (kind == 1 ? usual : !usual) inputs.push_back(make_.number(kind == 1 ? lowest : 0.5));
+    const Value y = make_.op("pad", inputs, {{"mode", random_.chance(85) ? "constant" : "edge"}});
+    if (elements(y.dims) > kMaxElements) return;
+    if (kind == 0) {
+      const std::int64_t groups = random_.chance(60) ? 1 : x->dims[1];
+      return put(tail(conv(inner(y), g, groups, groups * random_.between(1, 4), 50), 1));
+    }
+    for (int n = 0; n < 2; ++n) {
+      if (y.dims[static_cast<std::size_t>(2 + n)] <= g.dilation[n] * (g.kernel[n] - 1)) return;
+    }
+    json attrs = {{"kernel", {g.kernel[0], g.kernel[1]}},
+                  {"strides", {g.stride[0], g.stride[1]}},
+                  {"dilations", {g.dilation[0], g.dilation[1]}},
+                  {"rounding", random_.chance(85) ? "floor" : "ceil"}};
+    if (kind == 2) attrs["count_include_pad"] = random_.below(2);
+    // What is around the image stays inside the step where it is infinite.
+    put(make_.op(kind == 1 ? "max_pool" : "avg_pool", {kind == 1 ? y : inner(y)}, attrs));
   }
   void pools() {
     const std::optional<Value> x = pick_rank(4);
@@ -466,11 +531,23 @@ class Generator {
     const std::optional<Value> x =
         pick([&](const Value& v) { return v.rank() >= (varying_ ? 3 : 2) && elements(v.dims) <= 400; });
     if (!x) return;
-    Value y = make_.op("matmul", {*x, random_.chance(40) ? unary(*x) : *x}, {{"transpose_b", 1}});
+    Value y;
+    bool turned_first = false;
+    if (random_.chance(50)) {
+      y = make_.op("matmul", {*x, random_.chance(40) ? unary(*x) : *x}, {{"transpose_b", 1}});
+    } else {
+      Dims swap;
+      for (int axis = 0; axis < x->rank(); ++axis) swap.push_back(axis);
+      std::swap(swap[swap.size() - 1], swap[swap.size() - 2]);
+      const Value turned = inner(make_.op("transpose", {*x}, {{"perm", swap}}));
+      turned_first = random_.chance(50);
+      y = turned_first ? make_.op("matmul", {turned, *x}) : make_.op("matmul", {*x, turned});
+    }
     y = make_.op("mul", {inner(y), make_.number(1 / std::sqrt(static_cast<double>(x->dims.back())))});
     if (elements(y.dims) > kMaxElements) return put(make_.op("reduce_mean", {y}));
     y = make_.op("softmax", {inner(y)}, {{"axis", -1}});
-    put(random_.chance(70) ? make_.op("matmul", {inner(y), *x}) : y);
+    if (random_.chance(30)) return put(y);
+    put(turned_first ? make_.op("matmul", {*x, inner(y)}) : make_.op("matmul", {inner(y), *x}));
   }
   void softmax() {
     const std::optional<Value> x = pick([](const Value& v) { return v.rank() >= 1; });

@@ -1,6 +1,6 @@
-// The table of rules_test.cc: small networks that a rule is made for, or that only look like it.
-#ifndef TENON_TESTS_FUSION_RULE_ROWS_H_
-#define TENON_TESTS_FUSION_RULE_ROWS_H_
+// The small networks of rules_test.cc: one for each thing that a rule does, or must not do.
+#ifndef TENON_TESTS_FUSION_RULE_ROWS_H
+#define TENON_TESTS_FUSION_RULE_ROWS_H
 
 #include <functional>
 #include <string>
@@ -21,10 +21,19 @@ struct Row {
 inline Value numbers(NetworkMaker& make, const Dims& dims, double low = -1, double high = 1) {
   return make.constant(dims, Random(make.num_names()).numbers(elements(dims), low, high));
 }
+inline Value image(NetworkMaker& make) { return make.input({2, 4, 6, 5}); }
+inline Value conv(NetworkMaker& make, const Value& x, std::int64_t filters, bool bias, std::int64_t groups = 1) {
+  std::vector<Value> inputs = {x, numbers(make, {filters, x.dims[1] / groups, 3, 3})};
+  if (bias) inputs.push_back(numbers(make, {filters}));
+  return make.op("conv2d", inputs, {{"pads", {1, 1, 1, 1}}, {"groups", groups}});
+}
 
 /// Rows of normalisations, softmax and attention.
 void add_transformers(std::vector<Row>* rows);
 
+/// Rows of the rules about transposes, reshapes, shuffles and pads.
+void add_moving_rows(std::vector<Row>* rows);
+
 }  // namespace tenon::fusion
 
-#endif  // TENON_TESTS_FUSION_RULE_ROWS_H_
+#endif  // TENON_TESTS_FUSION_RULE_ROWS_H

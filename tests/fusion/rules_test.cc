@@ -10,8 +10,6 @@
 #include <sstream>
 
 #include "tests/fusion/engines.h"
-#include "tests/fusion/network_maker.h"
-#include "tests/fusion/random_network.h"
 #include "tests/fusion/rule_rows.h"
 
 namespace tenon::fusion {
@@ -19,12 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-Value image(NetworkMaker& make) { return make.input({2, 4, 6, 5}); }
-Value conv(NetworkMaker& make, const Value& x, std::int64_t filters, bool bias, std::int64_t groups = 1) {
-  std::vector<Value> inputs = {x, numbers(make, {filters, x.dims[1] / groups, 3, 3})};
-  if (bias) inputs.push_back(numbers(make, {filters}));
-  return make.op("conv2d", inputs, {{"pads", {1, 1, 1, 1}}, {"groups", groups}});
-}
 Value batch_norm(NetworkMaker& make, const Value& x, const json& attrs) {
   const Dims channels = {x.dims[1]};
   return make.op(
@@ -333,6 +325,7 @@ const std::vector<Row>& rows() {
     add_duplicates(&made);
     add_siblings(&made);
     add_transformers(&made);
+    add_moving_rows(&made);
     return made;
   }();
   return all;

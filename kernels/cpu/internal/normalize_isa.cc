@@ -129,8 +129,52 @@ void lrn(const LrnParams& params, int64_t channels, int64_t inner, int64_t colum
   }
 }
 
+// Calls function(channel, offset, count) for pieces of [begin, end) of a pixel's channels that are neighbours in
+// memory, each at most a vector.
+template <class Function>
+TENON_CPU_INLINE void for_each_piece(const LrnImage& image, int64_t begin, int64_t end, const Function& function) {
+  while (begin < end) {
+    const int64_t place = begin % image.block;
+    const int64_t stop = min_of(end, begin - place + image.block);
+    const int64_t offset = begin / image.block * image.pixels * image.block + place;
+    for (int64_t c = begin; c < stop; c += kWidth) function(c, offset + c - begin, min_of(kWidth, stop - c));
+    begin = stop;
+  }
+}
+
+void lrn_image(const LrnParams& params, const LrnImage& image, int64_t begin, int64_t end, const float* input,
+               float* output) {
+  constexpr int64_t kChunk = 128;  // channels whose squares are kept at a time
+  const int64_t before = (params.size - 1) / 2;
+  const int64_t stored = round_up(image.channels, image.block);
+  const Vec alpha = broadcast(params.alpha / static_cast<float>(params.size));
+  const Vec bias = broadcast(params.bias);
+  const Vec power = broadcast(-params.beta);
+  float squares[kChunk + kLrnMaxSize + 2 * kWidth];
+  for (int64_t pixel = begin; pixel < end; ++pixel) {
+    const float* x = input + pixel * image.block;
+    float* y = output + pixel * image.block;
+    for (int64_t first = 0; first < stored; first += kChunk) {
+      const int64_t last = min_of(first + kChunk, stored);
+      // squares[i] is of channel first - before + i, and 0 where there is none.
+      const int64_t from = max_of(0, first - before), to = min_of(last + params.size / 2, stored);
+      for (int64_t i = 0; i < last - first + params.size + kWidth; i += kWidth) store(squares + i, zero());
+      for_each_piece(image, from, to, [&](int64_t c, int64_t offset, int64_t count) {
+        const Vec v = load_first(x + offset, count);
+        store_first(squares + c - first + before, mul(v, v), count);
+      });
+      for_each_piece(image, first, last, [&](int64_t c, int64_t offset, int64_t count) {
+        Vec sum = zero();
+        for (int64_t k = 0; k < params.size; ++k) sum = add(sum, load(squares + c - first + k));
+        const Vec divisor = fma(alpha, sum, bias);
+        store_first(y + offset, mul(load_first(x + offset, count), exp(mul(power, log(divisor)))), count);
+      });
+    }
+  }
+}
+
 }  // namespace
 
-const NormalizeTable kNormalizeTable = {moments, row, channel, length_row, length_columns, lrn};
+const NormalizeTable kNormalizeTable = {moments, row, channel, length_row, length_columns, lrn, lrn_image};
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

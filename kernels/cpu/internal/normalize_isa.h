@@ -24,6 +24,9 @@ struct NormalizeTable {
   // `columns` columns of one [channels][inner] matrix.
   void (*lrn)(const LrnParams& params, int64_t channels, int64_t inner, int64_t columns, const float* input,
               float* output);
+  // Pixels [begin, end) of one image.
+  void (*lrn_image)(const LrnParams& params, const LrnImage& image, int64_t begin, int64_t end, const float* input,
+                    float* output);
 };
 
 namespace baseline {
