@@ -232,22 +232,6 @@ Status time_conversions(const Graph& graph, const Selection& selection,
   return {};
 }
 
-/// By value: what its readers' times mean nothing within. A conversion has to save more than that.
-std::vector<double> noise_of_readers(const LayoutProblem& problem) {
-  std::vector<double> noise(static_cast<std::size_t>(problem.num_values), 0);
-  for (const LayoutProblem::Node& node : problem.nodes) {
-    const std::vector<LayoutProblem::Option>& options = problem.sites[static_cast<std::size_t>(node.site)];
-    const auto best =
-        std::min_element(options.begin(), options.end(), [](const auto& a, const auto& b) { return a.ms < b.ms; });
-    for (const int input : node.inputs) {
-      if (input < 0) continue;
-      double& most = noise[static_cast<std::size_t>(input)];
-      most = std::max(most, best->ms * kTimingNoise);
-    }
-  }
-  return noise;
-}
-
 Status choose_layout(const Graph& graph, Selection* selection, Reformats* reformats) {
   std::vector<std::vector<std::size_t>> options;
   for (const SelectedSite& selected : selection->sites) options.push_back(options_of(selected));
@@ -274,12 +258,11 @@ Status choose_layout(const Graph& graph, Selection* selection, Reformats* reform
     problem.nodes.push_back(std::move(entry));
   }
   for (const ValueId output : graph.outputs()) problem.row_values.push_back(static_cast<int>(output));
-  const std::vector<double> noise = noise_of_readers(problem);
   problem.reformat_ms = [&](int value, const std::string& from, const std::string& to) {
     const Value& tensor = graph.value(static_cast<ValueId>(value));
     const auto found = reformats->find(tensor.dtype, tensor.dims, from, to);
     if (!found.ok() || *found == nullptr) return std::numeric_limits<double>::infinity();
-    return (*found)->result.times[(*found)->chosen].ms + noise[static_cast<std::size_t>(value)];
+    return (*found)->result.times[(*found)->chosen].ms;
   };
   TENON_ASSIGN(const LayoutSolution solution, solve_layout(problem));
   for (std::size_t s = 0; s < selection->sites.size(); ++s) {

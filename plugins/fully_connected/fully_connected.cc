@@ -55,8 +55,8 @@ TENON_PLUGIN("tenon.fully_connected", "1", "Apache-2.0",
                  .output("y", "x's dims before `axis`, then k")
                  .infer(tenon::plugins::fully_connected_infer)
                  .reference(tenon::plugins::fully_connected_reference)
-                 .siblings([](const tenon::Infer&) {
-                   return tenon::Siblings{1, {TN_SAME_VALUE, 0, 0}};
+                 .siblings([](const tenon::Infer& inferred) {
+                   return tenon::Siblings{inferred.output(0).rank() - 1, {TN_SAME_VALUE, 0, 0}};
                  })
                  .tolerance([](const tenon::Attrs&, int32_t dtype) { return tenon::plugins::sum_tolerance(dtype); }),
              tenon::plugins::fully_connected_kernels(), tenon::plugins::fully_connected_rules())
