@@ -19,6 +19,7 @@ constexpr char kFoldRule[] = "tenon.core.fold_constants/1";
 constexpr char kDuplicatesRule[] = "tenon.core.merge_duplicates/1";
 constexpr char kEpilogueRule[] = "tenon.core.epilogue/1";
 constexpr char kSiblingsRule[] = "tenon.core.join_siblings/1";
+constexpr char kFewestRule[] = "tenon.core.fewest_launches/1";
 constexpr char kPointwiseRule[] = "tenon.core.pointwise/1";
 
 /// Outputs that no node writes (an input or a constant passed through) are copied, so that they get the caller's
@@ -172,8 +173,10 @@ class Rewriting {
         return taken;
       };
       TENON_ASSIGN(const bool whole, try_to_join(group));
-      // Where the group does not save all the launches that it might, one that fits badly may be better left out.
-      const bool all_saved = whole && rivals.saved().value_or(0) >= static_cast<int>(group.size()) - 1;
+      // Where it has a choice and the group does not save all the launches that it might, one that fits badly may be
+      // better left out.
+      const bool forced = options_.forced_rules.count(kSiblingsRule) != 0;
+      const bool all_saved = forced || (whole && rivals.saved().value_or(0) >= static_cast<int>(group.size()) - 1);
       for (std::size_t out = 0; out < group.size() && group.size() > 2 && !all_saved; ++out) {
         std::vector<NodeId> fewer = group;
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(out));
@@ -199,6 +202,27 @@ class Rewriting {
   RuleCounts counts_;
 };
 
+/// The layout for the rewritten graph. What the fewest launches would cost is reported where it is another one.
+Result<Selection> select_layout(const Graph& graph, const BuildOptions& options, Tuner* tuner, Reformats* reformats,
+                                KnownSites* known, BuildOutput* output) {
+  TENON_ASSIGN(Selection fastest, select_candidates(graph, options, tuner, reformats, known));
+  if (options.frozen || !enabled(options, kFewestRule)) return fastest;
+  TENON_ASSIGN(Selection fewest, select_candidates(graph, options, tuner, reformats, known, Prefer::kFewLaunches));
+  TENON_ASSIGN(const WholeTime with, whole_time(graph, fewest, reformats, options, ""));
+  TENON_ASSIGN(const WholeTime without, whole_time(graph, fastest, reformats, options, ""));
+  if (with.launches == without.launches) return fastest;
+  const bool forced = options.forced_rules.count(kFewestRule) != 0;
+  const auto text = [](const WholeTime& time) {
+    return fmt::format("takes {:.6f} ms in {} launches", time.ms, time.launches);
+  };
+  output->alternatives.push_back(
+      {kFewestRule, "", forced, forced ? with.ms : without.ms, forced ? without.ms : with.ms,
+       fmt::format("{}the graph {} with it and {} without", forced ? "forced: " : "", text(with), text(without))});
+  if (!forced) return fastest;
+  output->rules.emplace_back(kFewestRule, 1);
+  return fewest;
+}
+
 void log_totals(const BuildOutput& output, Logger& logger) {
   const Plan& plan = output.plan;
   const auto launches = std::count_if(plan.nodes.begin(), plan.nodes.end(),
@@ -221,6 +245,7 @@ const std::vector<CoreRule>& core_rules() {
       {kEpilogueRule, "element-wise nodes become part of the node before them, where a kernel applies them itself"},
       {kPointwiseRule, "chains of element-wise nodes become one node"},
       {kSiblingsRule, "nodes that read the same input and differ in constants become one", false},
+      {kFewestRule, "formats are chosen so that conversions and copies are few, whatever the time", false},
   };
   return all;
 }
@@ -248,7 +273,7 @@ Result<BuildOutput> build(const Graph& network, const BuildOptions& given) {
   KnownSites known;
   TENON_RETURN_IF_ERROR(Rewriting(options, &tuner, &reformats, &known, &output).run(&graph));
   TENON_RETURN_IF_ERROR(check_names(graph, options));
-  TENON_ASSIGN(Selection selection, select_candidates(graph, options, &tuner, &reformats, &known));
+  TENON_ASSIGN(Selection selection, select_layout(graph, options, &tuner, &reformats, &known, &output));
   TENON_RETURN_IF_ERROR(check_fallbacks(selection, options));
   Status status = lower(graph, selection, &reformats, options, &output);
   if (status.ok() && tuner.counts().measured > 0 && !options.frozen) {

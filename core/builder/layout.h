@@ -30,8 +30,8 @@ struct LayoutProblem {
   /// Milliseconds to convert a value; infinity if nothing can. Called often: remember the answers.
   std::function<double(int value, const std::string& from, const std::string& to)> reformat_ms;
   /// What a conversion costs beyond that: it was timed alone, over and over, with its tensor in the nearest cache and
-  /// all threads awake. About a launch on a GPU, and the start of a parallel region on a CPU.
-  double launch_ms = 0.002;
+  /// all threads awake.
+  double launch_ms = 0;
 };
 
 struct LayoutSolution {

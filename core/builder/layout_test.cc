@@ -13,7 +13,6 @@ LayoutProblem::Option option(double ms, const std::string& in, const std::string
 /// in -> node 0 -> v1 -> node 1 -> v2 ..., each a site of its own; the last value is needed row-major.
 LayoutProblem chain(const std::vector<std::vector<LayoutProblem::Option>>& sites, double reformat_ms) {
   LayoutProblem problem;
-  problem.launch_ms = 0;
   problem.sites = sites;
   const int count = static_cast<int>(sites.size());
   for (int i = 0; i < count; ++i) problem.nodes.push_back({i, {i}, {i + 1}});
@@ -48,7 +47,6 @@ TEST(Layout, AWholeChainChangesTogether) {
 
 TEST(Layout, OneConversionServesAllReaders) {
   LayoutProblem problem;
-  problem.launch_ms = 0;
   problem.sites = {{option(1, "row", "row")}, {option(1, "nhwc", "row")}};
   problem.nodes = {{0, {0}, {1}}, {1, {1}, {2}}, {1, {1}, {3}}};
   problem.num_values = 4;
@@ -72,7 +70,6 @@ TEST(Layout, ImpossibleConversionsAreAvoidedOrAnError) {
 
 TEST(Layout, InputsThatDoNotMatterCostNothing) {
   LayoutProblem problem;
-  problem.launch_ms = 0;
   problem.sites = {{{1, {"row", ""}, {"row"}}}};
   problem.nodes = {{0, {0, -1}, {1}}};
   problem.num_values = 2;

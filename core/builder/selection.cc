@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/builder/layout.h"
 #include "core/graph/passes.h"
+#include "core/site/view.h"
 
 namespace tenon {
 namespace {
@@ -232,19 +233,26 @@ Status time_conversions(const Graph& graph, const Selection& selection,
   return {};
 }
 
-Status choose_layout(const Graph& graph, Selection* selection, Reformats* reformats) {
+Status choose_layout(const Graph& graph, Selection* selection, Reformats* reformats, Prefer prefer) {
   std::vector<std::vector<std::size_t>> options;
   for (const SelectedSite& selected : selection->sites) options.push_back(options_of(selected));
   TENON_RETURN_IF_ERROR(time_conversions(graph, *selection, options, reformats));
 
+  // About a launch on a GPU; on a CPU to wake threads and to fetch a tensor that a node before left in a farther cache.
+  // kMoreThanAll: than whole graphs take.
+  constexpr double kLaunchOnDevice = 0.002, kLaunchOnHost = 0.005, kMoreThanAll = 1e5;
   LayoutProblem problem;
+  problem.launch_ms =
+      prefer == Prefer::kFewLaunches ? kMoreThanAll : (reformats->on_host() ? kLaunchOnHost : kLaunchOnDevice);
   problem.num_values = static_cast<int>(graph.values().size());
   for (std::size_t s = 0; s < selection->sites.size(); ++s) {
     const SelectedSite& selected = selection->sites[s];
     problem.sites.emplace_back();
     for (const std::size_t index : options[s]) {
-      problem.sites.back().push_back(make_option(*selected.tune->site, selected.tune->enumeration.candidates[index],
-                                                 selected.result.times[index].ms));
+      const Candidate& candidate = selected.tune->enumeration.candidates[index];
+      const double launch = is_view_kernel(candidate.kernel) ? 0 : problem.launch_ms;
+      problem.sites.back().push_back(
+          make_option(*selected.tune->site, candidate, selected.result.times[index].ms + launch));
     }
   }
   for (std::size_t n = 0; n < selection->order.size(); ++n) {
@@ -396,7 +404,7 @@ bool has_kernel(const Graph& graph, NodeId node, const BuildOptions& options) {
 }
 
 Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, Tuner* tuner, Reformats* reformats,
-                                    KnownSites* known_sites) {
+                                    KnownSites* known_sites, Prefer prefer) {
   Selection selection;
   TENON_ASSIGN(const Extremes extremes, extremes_of(graph));
   TENON_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
@@ -438,7 +446,7 @@ Result<Selection> select_candidates(const Graph& graph, const BuildOptions& opti
     TENON_ASSIGN(selected.result, time_with_fallback(tuner, selected.tune.get(), i + 1, count));
     known_sites->emplace(selected.tune->key, selected);
   }
-  TENON_RETURN_IF_ERROR(choose_layout(graph, &selection, reformats));
+  TENON_RETURN_IF_ERROR(choose_layout(graph, &selection, reformats, prefer));
   return selection;
 }
 

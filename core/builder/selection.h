@@ -36,6 +36,7 @@ class Reformats {
   /// The fastest kernel for one conversion; null if no kernel can do it. Errors are those of Tuner::time_site.
   Result<const SelectedSite*> find(std::int32_t dtype, const TnDims& dims, const std::string& from,
                                    const std::string& to);
+  bool on_host() const { return options_.device->info().on_host(); }
   /// Records every conversion that was looked at, so that an edited choice finds what it needs without measuring.
   void record_all();
 
@@ -70,9 +71,11 @@ std::uint32_t site_flags(const BuildOptions& options, const std::vector<LayerRul
 /// Whether a rule of the caller narrows the candidates of the node.
 bool has_layer_rule(const Node& node, const BuildOptions& options);
 
-/// Enumerates, times and chooses for a whole graph.
+/// Enumerates, times and chooses for a whole graph: the layout that takes least time, or of those with the fewest
+/// launches the one that does.
+enum class Prefer { kTime, kFewLaunches };
 Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, Tuner* tuner, Reformats* reformats,
-                                    KnownSites* known);
+                                    KnownSites* known, Prefer prefer = Prefer::kTime);
 
 /// Names in pins of the timing cache that the graph does not have are errors, those in layer rules warnings.
 Status check_names(const Graph& graph, const BuildOptions& options);

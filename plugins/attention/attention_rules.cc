@@ -158,7 +158,7 @@ Definitions attention_rules() {
     const Form* form = &entry;
     all.add(fusion(form->id)
                 .doc(form->doc)
-                .always()
+                .candidate()
                 .pattern(form->pattern())
                 .check([form](const GraphView& graph, const Match& match) { find(*form, graph, match); })
                 .rewrite([form](GraphView& graph, const Match& match) { rewrite(*form, graph, match); }));
