@@ -20,6 +20,10 @@ namespace tenon {
 
 inline constexpr char kReformatOp[] = "tenon.reformat/1";
 
+/// How a kernel wants a tensor of a dtype, as layout assignment and conversions name it: its format, preceded by the
+/// dtype where the kernel wants another one. "nchw16c", "bf16:row".
+std::string form_text(const TnPort& port, std::int32_t dtype);
+
 /// A site with its times and the candidate that will run.
 struct SelectedSite {
   std::shared_ptr<TuneSite> tune;
@@ -28,7 +32,7 @@ struct SelectedSite {
   const Candidate& candidate() const { return tune->enumeration.candidates[chosen]; }
 };
 
-/// Conversions between formats, each distinct one timed once.
+/// Conversions between forms, each distinct one timed once.
 class Reformats {
  public:
   Reformats(const BuildOptions& options, Tuner* tuner) : options_(options), tuner_(tuner) {}
