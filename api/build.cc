@@ -11,6 +11,7 @@
 using tenon::BuildOptions;
 using tenon::BuildOutput;
 using tenon::Code;
+using tenon::Precision;
 using tenon::Result;
 using tenon::Status;
 using namespace tenon::api;
@@ -35,10 +36,15 @@ Result<Number> parse_number(const std::string& key, const std::string& value) {
 }
 
 Status set_precision(const std::string& value, BuildOptions* options) {
-  options->allow_tf32 = value == "tf32";
-  if (value == "fp32" || value == "tf32") return {};
-  return {Code::kInvalid,
-          fmt::format("config precision: \"{}\" is not one that this version builds; expected fp32 or tf32", value)};
+  const std::pair<const char*, Precision> known[] = {
+      {"fp32", Precision::kF32}, {"tf32", Precision::kTf32}, {"bf16", Precision::kBf16}};
+  for (const auto& [name, precision] : known) {
+    options->precision = precision;
+    if (value == name) return {};
+  }
+  return {Code::kInvalid, fmt::format("config precision: \"{}\" is not one that this version builds; expected fp32, "
+                                      "tf32 or bf16",
+                                      value)};
 }
 
 Status set_sources(const std::string& value, BuildOptions* options) {
@@ -108,7 +114,7 @@ Status add_layer_rule(const std::string& value, BuildOptions* options) {
     } else if (key == "precision") {
       BuildOptions parsed;
       TENON_RETURN_IF_ERROR(set_precision(text, &parsed).with_context(fmt::format("layers {}", rule.match)));
-      rule.allow_tf32 = parsed.allow_tf32;
+      rule.precision = parsed.precision;
     } else {
       return {Code::kInvalid, fmt::format("config layer: unknown key \"{}\"; expected match, kernel, combo, tactic or "
                                           "precision",
@@ -179,6 +185,23 @@ Status set_option(TnBuilderConfig* config, const std::string& key, const std::st
   return {};
 }
 
+/// A wish that the device cannot fulfil at all is a mistake, though any layer may stay in f32.
+Status check_precision(const BuildOptions& options) {
+  const auto wants = [](const tenon::LayerRule& rule) { return rule.precision == Precision::kBf16; };
+  const bool wanted = options.precision == Precision::kBf16 ||
+                      std::any_of(options.layer_rules.begin(), options.layer_rules.end(), wants);
+  const tenon::DeviceInfo& device = options.device->info();
+  if (!wanted || device.bf16) return {};
+  if (!device.on_host()) {
+    return {Code::kInvalid,
+            fmt::format("precision bf16: expected a CPU, found {}; this version builds for GPUs in fp32 or tf32",
+                        device.name)};
+  }
+  return {Code::kInvalid, fmt::format("precision bf16: this processor ({}) has no bf16 instructions: expected "
+                                      "avx512_bf16 or AMX, found {}; build with precision fp32",
+                                      device.name, device.instructions)};
+}
+
 /// Builds with everything that a config says. `config` may be NULL.
 Result<BuildOutput> run_build(TnLibrary* library, const TnNetwork* network, const TnBuilderConfig* config) {
   TENON_RETURN_IF_ERROR(need(library, "library"));
@@ -188,6 +211,7 @@ Result<BuildOutput> run_build(TnLibrary* library, const TnNetwork* network, cons
   LibraryState& state = *library->state;
   BuildOptions options = given.options;
   TENON_ASSIGN(options.device, state.device(given.device, given.threads));
+  TENON_RETURN_IF_ERROR(check_precision(options));
   options.registry = state.registry;
   options.logger = &state.logger;
   if (options.frozen && options.cache == nullptr) {

@@ -17,7 +17,7 @@ constexpr std::uint64_t kMaxFileBytes = 1u << 20;
 constexpr int kSchemaVersion = 1;
 
 const std::vector<std::string>& precisions() {
-  static const std::vector<std::string> words{"fp32", "tf32"};
+  static const std::vector<std::string> words{"fp32", "tf32", "bf16"};
   return words;
 }
 const std::vector<std::string>& decoders() {

@@ -158,7 +158,7 @@ TEST_F(ConfigTest, EveryProblemIsReportedAtOnceWithItsPlace) {
                      "  nms: 1.5\n"),
             "2:31 'model.cfg': absent.cfg does not exist; relative paths start from the folder of this file\n"
             "3:1 unknown key 'devise'; did you mean 'device'?\n"
-            "4:12 'precision': expected one of fp32, tf32, found 'fp61'; did you mean 'fp32'?\n"
+            "4:12 'precision': expected one of fp32, tf32, bf16, found 'fp61'; did you mean 'fp32'?\n"
             "5:8 'batch': expected a whole number from 1 to 65536, found 'many'\n"
             "8:3 unknown key 'treshold' in 'postprocess'; did you mean 'threshold'?\n"
             "9:8 'postprocess.nms': expected a number from 0 to 1, found '1.5'\n");

@@ -25,13 +25,16 @@
 
 namespace tenon {
 
+/// What f32 networks may be computed in, where that is faster: on GPUs tf32, on CPUs bf16.
+enum class Precision { kF32, kTf32, kBf16 };
+
 /// Narrows the candidates of layers whose name, or the name of a member, matches the glob pattern.
 struct LayerRule {
   std::string match;
   std::string kernel;  ///< "" : any
   std::string combo;   ///< "" : any
   std::optional<std::uint64_t> tactic;
-  std::optional<bool> allow_tf32;  ///< in place of the build's; of several rules the last one counts
+  std::optional<Precision> precision;  ///< in place of the build's; of several rules the last one counts
 };
 
 /// What to do about a layer that no kernel can run, so that the op's plain reference has to, on the CPU.
@@ -49,7 +52,7 @@ struct BuildOptions {
   bool frozen = false;
   bool retune = false;
   bool allow_nondeterministic = false;
-  bool allow_tf32 = false;
+  Precision precision = Precision::kF32;
   std::uint64_t workspace_limit = ~0ull;
   std::chrono::duration<double> time_budget{0};
   std::vector<std::string> disabled_sources;

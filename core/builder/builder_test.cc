@@ -15,6 +15,7 @@
 namespace tenon {
 
 const TnPlugin* builder_test_plugin();  // testing/test_plugin.cc
+const TnPlugin* builder_test_reformat_plugin();
 
 namespace {
 
@@ -180,12 +181,42 @@ TEST_F(BuilderTest, ARuleAgainstAPinIsAnErrorAndLeavesThePin) {
 }
 
 TEST_F(BuilderTest, ALayersPrecisionTakesThePlaceOfTheBuilds) {
-  options_.allow_tf32 = true;
-  options_.layer_rules = {{"weigh2", "", "", std::nullopt, false}};
+  options_.precision = Precision::kTf32;
+  options_.layer_rules = {{"weigh2", "", "", std::nullopt, Precision::kF32}};
   const auto output = build(network(), options_);
   ASSERT_TRUE(output.ok()) << output.status().message();
   EXPECT_NE(output->plan.nodes[0].site_flags & TN_SITE_ALLOW_TF32, 0u);
   EXPECT_EQ(output->plan.nodes[1].site_flags & TN_SITE_ALLOW_TF32, 0u);
+}
+
+// Between two layers in bf16 nothing is converted. 1 + 2^-9 is rounded to 1 on the way in.
+TEST_F(BuilderTest, LayersInBf16HaveTensorsOfBf16BetweenThem) {
+  ASSERT_TRUE(registry_->add_linked(builder_test_reformat_plugin()).ok());
+  const auto narrow = [](const std::string& match) {
+    return LayerRule{match, "test.weigh.narrow.bf16", "", std::nullopt, Precision::kBf16};
+  };
+  const std::vector<float> x = {1.001953125f, 1.5f, -1};
+  const auto built_with = [&](Precision precision, std::vector<LayerRule> rules) {
+    options_.precision = precision;
+    options_.layer_rules = std::move(rules);
+    auto output = build(network(), options_);
+    EXPECT_TRUE(output.ok()) << output.status().message();
+    return output;
+  };
+  const auto both = built_with(Precision::kBf16, {narrow("*")});
+  std::vector<std::string> combos;
+  for (const PlanNode& node : both->plan.nodes) combos.push_back(node.combo.text());
+  EXPECT_EQ(combos, (std::vector<std::string>{"f32:row>bf16:row", "bf16:row,f32:row>bf16:row",
+                                              "bf16:row,f32:row>bf16:row", "bf16:row>f32:row"}));
+  EXPECT_EQ(run(both->plan, x), (std::vector<float>{10, 60, -90}));
+
+  const auto second = built_with(Precision::kF32, {narrow("weigh2")});
+  EXPECT_EQ(second->plan.nodes.size(), 4u);
+  EXPECT_EQ(run(second->plan, x), (std::vector<float>{10, 60, -90}));
+
+  const auto none = built_with(Precision::kF32, {});
+  EXPECT_EQ(none->plan.nodes.size(), 2u);
+  EXPECT_EQ(run(none->plan, x), (std::vector<float>{10.01953125f, 60, -90}));
 }
 
 TEST_F(BuilderTest, APinOnALayerThatIsGoneIsAnError) {

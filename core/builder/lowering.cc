@@ -117,8 +117,8 @@ class Lowering {
     }
     const std::string name = fmt::format("{}.reformat.{}", value.name, format);
     const std::uint32_t from = tensors_.at({id, have});
-    const std::uint32_t to =
-        add_tensor(name, value.dtype, value.dims, conversion->candidate().combo.outputs[0].format, Storage::kArena);
+    const std::uint32_t to = add_tensor(name, conversion->candidate().combo.outputs[0].dtype, value.dims,
+                                        conversion->candidate().combo.outputs[0].format, Storage::kArena);
     add_plan_node(name, {}, {from}, {to}, *conversion, conversion->tune->site);
     tensors_[{id, format}] = to;
     return to;
@@ -155,13 +155,15 @@ class Lowering {
         inputs.push_back(kNoTensor);
         continue;
       }
-      TENON_ASSIGN(const std::uint32_t tensor, read(node.inputs[i], format_text(combo.inputs[i].format)));
+      TENON_ASSIGN(const std::uint32_t tensor,
+                   read(node.inputs[i], form_text(combo.inputs[i], graph_.value(node.inputs[i]).dtype)));
       inputs.push_back(tensor);
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const Value& value = graph_.value(node.outputs[i]);
-      const std::string format = format_text(combo.outputs[i].format);
-      outputs.push_back(add_tensor(value.name, value.dtype, value.dims, combo.outputs[i].format, Storage::kArena));
+      const std::string format = form_text(combo.outputs[i], value.dtype);
+      outputs.push_back(
+          add_tensor(value.name, combo.outputs[i].dtype, value.dims, combo.outputs[i].format, Storage::kArena));
       tensors_[{node.outputs[i], format}] = outputs.back();
       produced_[node.outputs[i]] = format;
     }

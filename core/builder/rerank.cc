@@ -261,8 +261,9 @@ void record_graph(const Graph& graph, const Selection& selection, const std::vec
     const SelectedSite& selected = selection.sites[selection.node_site[n]];
     chosen[selected.tune->key] = selected.candidate().hash;
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      const std::string format = format_text(selected.candidate().combo.outputs[i].format);
-      if (format != "row") line.layout.push_back({graph.value(node.outputs[i]).name, format});
+      const Value& value = graph.value(node.outputs[i]);
+      const std::string format = form_text(selected.candidate().combo.outputs[i], value.dtype);
+      if (format != "row") line.layout.push_back({value.name, format});
     }
   }
   const std::optional<CacheGraph> known = cache->graph(line.key);

@@ -16,6 +16,9 @@
 namespace tenon {
 namespace {
 
+/// Whether a form has another dtype than the tensor.
+bool is_narrow(const std::string& form) { return form.find(':') != std::string::npos; }
+
 bool glob_matches(const std::string& pattern, const Node& node) {
   if (fnmatch(pattern.c_str(), node.name.c_str(), 0) == 0) return true;
   return std::any_of(node.members.begin(), node.members.end(),
@@ -172,15 +175,17 @@ Result<TuneResult> time_with_fallback(Tuner* tuner, TuneSite* site, int index, i
                                              site->site->desc().op_id, join(reasons, "; ")));
 }
 
-/// Port formats as the layout solver wants them.
+/// Forms of the ports as the layout solver wants them.
 LayoutProblem::Option make_option(const Site& site, const Candidate& candidate, double ms) {
   LayoutProblem::Option option;
   option.ms = ms;
   for (std::size_t i = 0; i < candidate.combo.inputs.size(); ++i) {
     const bool matters = candidate.combo.inputs[i].dtype != TN_DTYPE_NONE && site.desc().constants[i] == nullptr;
-    option.inputs.push_back(matters ? format_text(candidate.combo.inputs[i].format) : "");
+    option.inputs.push_back(matters ? form_text(candidate.combo.inputs[i], site.desc().dtypes[i]) : "");
   }
-  for (const TnPort& port : candidate.combo.outputs) option.outputs.push_back(format_text(port.format));
+  for (std::size_t i = 0; i < candidate.combo.outputs.size(); ++i) {
+    option.outputs.push_back(form_text(candidate.combo.outputs[i], site.desc().dtypes[site.desc().num_read() + i]));
+  }
   return option;
 }
 
@@ -302,15 +307,15 @@ Status check_pins(const Graph& graph, const BuildOptions& options) {
 }  // namespace
 
 std::uint32_t site_flags(const BuildOptions& options, const std::vector<LayerRule>& rules) {
-  bool allow_tf32 = options.allow_tf32;
-  for (const LayerRule& rule : rules) allow_tf32 = rule.allow_tf32.value_or(allow_tf32);
-  return (allow_tf32 ? unsigned{TN_SITE_ALLOW_TF32} : 0u) |
+  Precision precision = options.precision;
+  for (const LayerRule& rule : rules) precision = rule.precision.value_or(precision);
+  return (precision == Precision::kTf32 ? unsigned{TN_SITE_ALLOW_TF32} : 0u) |
+         (precision == Precision::kBf16 ? unsigned{TN_SITE_ALLOW_BF16} : 0u) |
          (options.allow_nondeterministic ? unsigned{TN_SITE_ALLOW_NONDETERMINISTIC} : 0u);
 }
 
 bool has_layer_rule(const Node& node, const BuildOptions& options) {
-  const std::vector<LayerRule> rules = rules_for(node, options.layer_rules);
-  return std::any_of(rules.begin(), rules.end(), narrows);
+  return !rules_for(node, options.layer_rules).empty();
 }
 
 Status check_names(const Graph& graph, const BuildOptions& options) {
@@ -339,6 +344,10 @@ Status check_fallbacks(const Selection& selection, const BuildOptions& options) 
   return {};
 }
 
+std::string form_text(const TnPort& port, std::int32_t dtype) {
+  return (port.dtype == dtype ? "" : dtype_name(port.dtype) + ":") + format_text(port.format);
+}
+
 Result<const SelectedSite*> Reformats::find(std::int32_t dtype, const TnDims& dims, const std::string& from,
                                             const std::string& to) {
   const Key key(dtype, to_vector(dims), from, to);
@@ -355,7 +364,9 @@ Result<const SelectedSite*> Reformats::find(std::int32_t dtype, const TnDims& di
   desc.dtypes = {dtype, dtype};
   desc.num_inputs = desc.num_outputs = 1;
   desc.constants.resize(1);
-  desc.flags = site_flags(options_);
+  // Whatever the build allows: only what narrows or widens is asked for it.
+  desc.flags = site_flags(options_) & ~unsigned{TN_SITE_ALLOW_BF16};
+  if (is_narrow(from) || is_narrow(to)) desc.flags |= unsigned{TN_SITE_ALLOW_BF16};
   auto tune = std::make_shared<TuneSite>();
   tune->site = Site::create(std::move(desc), *options_.device);
   tune->op = op;
@@ -364,8 +375,7 @@ Result<const SelectedSite*> Reformats::find(std::int32_t dtype, const TnDims& di
   enumerate_site(options_, {}, tune.get());
   // A kernel that ignores the attributes would convert between other formats than those asked for.
   std::erase_if(tune->enumeration.candidates, [&](const Candidate& candidate) {
-    return format_text(candidate.combo.inputs[0].format) != from ||
-           format_text(candidate.combo.outputs[0].format) != to;
+    return form_text(candidate.combo.inputs[0], dtype) != from || form_text(candidate.combo.outputs[0], dtype) != to;
   });
   tune->enumeration.fallback = Candidate();
   if (tune->enumeration.candidates.empty()) return nullptr;

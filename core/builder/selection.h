@@ -20,6 +20,10 @@ namespace tenon {
 
 inline constexpr char kReformatOp[] = "tenon.reformat/1";
 
+/// How a kernel wants a tensor of a dtype, as layout assignment and conversions name it: its format, preceded by the
+/// dtype where the kernel wants another one. "nchw16c", "bf16:row".
+std::string form_text(const TnPort& port, std::int32_t dtype);
+
 /// A site with its times and the candidate that will run.
 struct SelectedSite {
   std::shared_ptr<TuneSite> tune;
@@ -28,7 +32,7 @@ struct SelectedSite {
   const Candidate& candidate() const { return tune->enumeration.candidates[chosen]; }
 };
 
-/// Conversions between formats, each distinct one timed once.
+/// Conversions between forms, each distinct one timed once.
 class Reformats {
  public:
   Reformats(const BuildOptions& options, Tuner* tuner) : options_(options), tuner_(tuner) {}
@@ -68,7 +72,7 @@ using KnownSites = std::map<Hash128, SelectedSite>;
 /// TN_SITE_* of the build's options.
 std::uint32_t site_flags(const BuildOptions& options, const std::vector<LayerRule>& rules = {});
 
-/// Whether a rule of the caller narrows the candidates of the node.
+/// Whether a rule of the caller is about the node.
 bool has_layer_rule(const Node& node, const BuildOptions& options);
 
 /// Enumerates, times and chooses for a whole graph: the layout that takes least time, or of those with the fewest

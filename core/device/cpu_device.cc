@@ -104,7 +104,9 @@ class CpuDevice final : public Device {
       : allocator_(options.allocator != nullptr ? options.allocator : &default_allocator_) {
     info_.threads = options.threads > 0 ? options.threads : usable_processors();
     info_.name = processor_name();
-    info_.signature = fmt::format("cpu:{}:{}:{}", instruction_set(), info_.threads, info_.name);
+    info_.instructions = instruction_set();
+    info_.bf16 = info_.instructions.find("+bf16") != std::string::npos;  // processors with AMX have it too
+    info_.signature = fmt::format("cpu:{}:{}:{}", info_.instructions, info_.threads, info_.name);
     abi_ = {TN_HEADER(TnDevice), info_.kind, info_.ordinal, info_.threads, info_.name.c_str(), info_.signature.c_str()};
     parallel_ = {TN_HEADER(TnParallel), info_.threads, this, &CpuDevice::run_parallel};
   }

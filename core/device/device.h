@@ -35,6 +35,8 @@ struct DeviceInfo {
   std::uint64_t cache_bytes = 0;  ///< of the last cache before memory; 0: not known, as on the CPU
   std::string name;               ///< "AMD EPYC"
   std::string signature;          ///< what timing-cache keys carry: "cpu:avx512:2:AMD EPYC"
+  std::string instructions;       ///< CPU: "avx512+vnni+bf16", as in the signature
+  bool bf16 = false;              ///< computes with bf16 where f32 networks allow that (TN_SITE_ALLOW_BF16)
   /// Kernels' memory is the host's: pointers need no copies, and work is done when a call returns.
   bool on_host() const { return kind == TN_CPU; }
 };

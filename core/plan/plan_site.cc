@@ -13,15 +13,19 @@ SiteDesc describe_site(const Plan& plan, const PlanNode& node) {
   desc.num_outputs = static_cast<std::uint32_t>(node.outputs.size());
   desc.epilogues = node.epilogues;
   desc.flags = node.site_flags;
+  const auto dtype = [&](std::uint32_t id) {
+    const std::int32_t stored = plan.tensors[id].dtype;
+    return (desc.flags & TN_SITE_ALLOW_BF16) != 0 && stored == TN_BF16 ? std::int32_t{TN_F32} : stored;
+  };
   for (const std::uint32_t id : node.inputs) {
     const bool constant = id != kNoTensor && plan.tensors[id].storage == Storage::kConstant;
     desc.dims.push_back(id == kNoTensor ? TnDims{} : plan.tensors[id].dims);
-    desc.dtypes.push_back(id == kNoTensor ? static_cast<std::int32_t>(TN_DTYPE_NONE) : plan.tensors[id].dtype);
+    desc.dtypes.push_back(id == kNoTensor ? static_cast<std::int32_t>(TN_DTYPE_NONE) : dtype(id));
     desc.constants.push_back(constant ? plan.constants[plan.tensors[id].index] : nullptr);
   }
   for (const std::uint32_t id : node.outputs) {
     desc.dims.push_back(plan.tensors[id].dims);
-    desc.dtypes.push_back(plan.tensors[id].dtype);
+    desc.dtypes.push_back(dtype(id));
   }
   return desc;
 }

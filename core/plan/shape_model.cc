@@ -29,7 +29,8 @@ Status ShapeModel::add_node(const Plan& plan, const std::string& name, const std
     values_[outputs[i]] = id;
     const Value& value = std::as_const(graph_).value(id);
     const PlanTensor& tensor = plan.tensors[outputs[i]];
-    if (tensor.dtype == value.dtype && same_dims(tensor.dims, value.dims)) continue;
+    const bool same = tensor.dtype == value.dtype || narrows(tensor.dtype, value.dtype);
+    if (same && same_dims(tensor.dims, value.dims)) continue;
     return {Code::kInvalid, fmt::format("output {} is {}{} in the engine, but {} makes it {}{}; build the engine again",
                                         i, dtype_name(tensor.dtype), dims_text(tensor.dims), op_id,
                                         dtype_name(value.dtype), dims_text(value.dims))};

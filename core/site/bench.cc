@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/graph/convert.h"
 #include "core/site/elements.h"
 #include "core/site/layout.h"
 
@@ -56,10 +57,17 @@ Result<std::shared_ptr<BenchSetting>> BenchSetting::create(std::shared_ptr<const
   return setting;
 }
 
-const std::vector<char>& BenchSetting::bytes(std::size_t input, const TnFormat& format) {
-  const auto [entry, added] = bytes_.try_emplace({input, format_text(format)});
+const std::vector<char>& BenchSetting::bytes(std::size_t input, std::int32_t dtype, const TnFormat& format) {
+  const auto [entry, added] = bytes_.try_emplace({input, dtype, format_text(format)});
   if (added) {
-    const TnTensor row = inputs_[input]->view();
+    TnTensor row = inputs_[input]->view();
+    std::vector<std::uint16_t> narrowed;
+    if (narrows(dtype, row.dtype)) {
+      const std::int64_t count = element_count(row.dims).value();
+      narrowed.resize(static_cast<std::size_t>(count));
+      narrow(dtype, row.data, narrowed.data(), count);
+      row = tensor_view(narrowed.data(), dtype, row.dims, row_format(), TN_MEMORY_HOST);
+    }
     TnTensor tensor = tensor_view(nullptr, row.dtype, row.dims, format);
     entry->second.resize(tensor_bytes(row.dtype, row.dims, format).value());
     tensor.data = entry->second.data();
@@ -114,7 +122,7 @@ struct Bench::Impl {
       buffers.emplace_back();
       return {};
     }
-    const std::vector<char>& bytes = setting->bytes(i, tensor.format);
+    const std::vector<char>& bytes = setting->bytes(i, tensor.dtype, tensor.format);
     TENON_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(setting->device_, bytes.size()));
     TENON_RETURN_IF_ERROR(device().copy_to_device(buffer.data(), bytes.data(), bytes.size(), stream()));
     TENON_RETURN_IF_ERROR(stream().synchronize());
@@ -144,20 +152,25 @@ struct Bench::Impl {
 
   /// Formats that promise zeros in padded blocks must keep the promise: later kernels add those cells up.
   Status check_padding(const TnTensor& tensor) const {
-    if (tensor.format.padding != TN_PAD_ZERO || tensor.dtype != TN_F32) return {};
+    if (tensor.format.padding != TN_PAD_ZERO) return {};
+    if (tensor.dtype == TN_F32) return check_padding<std::uint32_t>(tensor);
+    if (tensor.dtype == TN_BF16) return check_padding<std::uint16_t>(tensor);
+    return {};
+  }
+
+  /// Word: the bits of an element, whose first one is its sign.
+  template <class Word>
+  static Status check_padding(const TnTensor& tensor) {
+    const auto* words = static_cast<const Word*>(tensor.data);
+    std::vector<Word> zeroed(words, words + physical_elements(tensor.dims, tensor.format));
     TnTensor copy = tensor;
-    std::vector<char> zeroed(static_cast<const char*>(tensor.data),
-                             static_cast<const char*>(tensor.data) + physical_elements(tensor.dims, tensor.format) * 4);
     copy.data = zeroed.data();
     zero_padding(copy);
-    const auto* left = static_cast<const float*>(tensor.data);
-    const auto* right = reinterpret_cast<const float*>(zeroed.data());
-    for (std::int64_t i = 0; i < physical_elements(tensor.dims, tensor.format); ++i) {
-      if (left[i] != right[i] && !(std::isnan(left[i]) && std::isnan(right[i]))) {
-        return {Code::kInternal, fmt::format("the padding of format {} is not zero", format_text(tensor.format))};
-      }
-    }
-    return {};
+    constexpr Word kMinusZero = Word{1} << (8 * sizeof(Word) - 1);
+    const bool clean = std::equal(zeroed.begin(), zeroed.end(), words,
+                                  [](Word without, Word found) { return found == without || found == kMinusZero; });
+    if (clean) return {};
+    return {Code::kInternal, fmt::format("the padding of format {} is not zero", format_text(tensor.format))};
   }
 };
 

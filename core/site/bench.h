@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <tenon/status.hpp>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,7 @@ class BenchSetting {
  private:
   friend class Bench;
   /// Bytes of an input as they lie in memory in a format; converted once.
-  const std::vector<char>& bytes(std::size_t input, const TnFormat& format);
+  const std::vector<char>& bytes(std::size_t input, std::int32_t dtype, const TnFormat& format);
   /// Makes the device's cache hold what it would in a network: nothing of the site, or its inputs but not its weights.
   Status chill(const std::vector<DeviceBuffer>& inputs);
 
@@ -32,7 +33,7 @@ class BenchSetting {
   std::shared_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
   std::vector<std::shared_ptr<const HostTensor>> inputs_;
-  std::map<std::pair<std::size_t, std::string>, std::vector<char>> bytes_;
+  std::map<std::tuple<std::size_t, std::int32_t, std::string>, std::vector<char>> bytes_;
   bool cold_ = false;         ///< the site is large against the device's cache: it is timed with a cold one
   bool warm_inputs_ = false;  ///< but for the inputs, which the layer before has just written
   DeviceBuffer flush_;        ///< twice the cache; empty if not cold

@@ -61,7 +61,8 @@ std::string fit_port(const SiteDesc& desc, std::size_t tensor, const char* role,
     port->dtype = dtype;
     port->format = row_format();
   }
-  if (port->dtype != dtype) {
+  const bool allowed = (desc.flags & TN_SITE_ALLOW_BF16) != 0 && !constant && narrows(port->dtype, dtype);
+  if (port->dtype != dtype && !allowed) {
     return fmt::format("{} is {}, the combo takes {}", role, dtype_name(dtype), dtype_name(port->dtype));
   }
   const TnFormat& format = port->format;
@@ -101,8 +102,9 @@ std::string fit_combo(const SiteDesc& desc, Combo* combo) {
   for (std::size_t i = 0; i < desc.num_extra; ++i) {
     TnPort port = combo->outputs[0];
     port.flags = 0;
-    if (desc.constants[desc.num_inputs + i] != nullptr && port.format.kind != TN_FORMAT_ROW) {
-      return "an operand of the epilogue is constant, and constants are row-major";
+    if (desc.constants[desc.num_inputs + i] != nullptr &&
+        (port.format.kind != TN_FORMAT_ROW || port.dtype != desc.dtypes[desc.num_inputs + i])) {
+      return "an operand of the epilogue is constant, and constants are row-major and of their own dtype";
     }
     combo->inputs.push_back(port);
   }
@@ -204,6 +206,9 @@ class Interview {
     const std::string reason = fit_combo(site_.desc(), &combo);
     const std::string text = combo.text();
     if (!reason.empty()) return decline(text, "", reason);
+    if (site_.has_epilogue() && !fused && narrows_any(combo, site_.desc())) {
+      return decline(text, "", "it does not apply the epilogue, and the host does so only in f32");
+    }
     std::vector<Tactic> tactics;
     std::optional<std::vector<Tactic>> known;
     if (kernel.tactics != nullptr && options_.known_tactics) known = options_.known_tactics(*ref_, text);
@@ -250,6 +255,16 @@ class Interview {
 };
 
 }  // namespace
+
+bool narrows_any(const Combo& combo, const SiteDesc& desc) {
+  const auto any = [&](const std::vector<TnPort>& ports, std::size_t first) {
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      if (narrows(ports[i].dtype, desc.dtypes[first + i])) return true;
+    }
+    return false;
+  };
+  return any(combo.inputs, 0) || any(combo.outputs, desc.num_read());
+}
 
 std::string Combo::text() const {
   std::vector<std::string> in, out;

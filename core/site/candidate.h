@@ -29,6 +29,9 @@ struct Combo {
   static Result<Combo> parse(const std::string& text);
 };
 
+/// Whether some tensor of the site is narrower in the combo.
+bool narrows_any(const Combo& combo, const SiteDesc& desc);
+
 /// An owned TnTactic.
 struct Tactic {
   std::string params;

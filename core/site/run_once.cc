@@ -136,6 +136,13 @@ Result<std::vector<std::shared_ptr<const HostTensor>>> make_inputs(const Site& s
   std::vector<std::shared_ptr<const HostTensor>> inputs(desc.num_read());
   for (std::uint32_t i = 0; i < desc.num_read(); ++i) {
     if (desc.dtypes[i] == TN_DTYPE_NONE) continue;
+    // The same numbers for every combo.
+    if ((desc.flags & TN_SITE_ALLOW_BF16) != 0 && desc.dtypes[i] == TN_F32 && desc.constants[i] == nullptr) {
+      const std::int64_t count = element_count(desc.dims[i]).value();
+      std::vector<std::uint16_t> rounded(static_cast<std::size_t>(count));
+      narrow(TN_BF16, storage[i].data(), rounded.data(), count);
+      widen(TN_BF16, rounded.data(), storage[i].data(), count);
+    }
     inputs[i] = desc.constants[i];
     if (inputs[i] == nullptr) {
       TENON_ASSIGN(inputs[i], HostTensor::create(desc.dtypes[i], desc.dims[i], storage[i].data(), storage[i].size()));

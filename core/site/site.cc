@@ -52,6 +52,9 @@ SiteDesc describe_site(const Graph& graph, NodeId id, std::uint32_t flags) {
     desc.dims.push_back(graph.value(output).dims);
     desc.dtypes.push_back(graph.value(output).dtype);
   }
+  if (std::find(desc.dtypes.begin(), desc.dtypes.end(), TN_BF16) != desc.dtypes.end()) {
+    desc.flags &= ~unsigned{TN_SITE_ALLOW_BF16};
+  }
   return desc;
 }
 

@@ -37,7 +37,11 @@ struct SiteDesc {
   std::uint32_t num_read() const { return num_inputs + num_extra; }
 };
 
-/// The description of a node of a graph.
+/// Whether a combo has bf16 for an f32 tensor of a site, which TN_SITE_ALLOW_BF16 allows.
+inline bool narrows(std::int32_t port, std::int32_t dtype) { return port == TN_BF16 && dtype == TN_F32; }
+
+/// The description of a node of a graph. TN_SITE_ALLOW_BF16 goes where a tensor is bf16 already, so that wherever the
+/// flag is, bf16 means an f32 tensor that a combo narrows.
 SiteDesc describe_site(const Graph& graph, NodeId node, std::uint32_t flags);
 
 /// The same graph with the least and with the largest dims of its profiles.

@@ -219,12 +219,29 @@ TEST_F(SiteTest, TacticHashesTellKernelsAndParamsApart) {
   EXPECT_EQ(hashes.size(), 9u);
 }
 
+TEST_F(SiteTest, CombosMayHaveBf16ForF32OnlyWhereTheSiteAllowsIt) {
+  const std::string narrow = "test.double.narrow.bf16", combo = "bf16:row>bf16:row";
+  SiteDesc desc = describe("test.double/1", {2, 3});
+  EXPECT_EQ(reason(ask(desc), narrow, "", combo), "input 0 is f32, the combo takes bf16");
+  desc.flags = TN_SITE_ALLOW_BF16;
+  EXPECT_EQ(names(ask(desc)).size(), 8u);
+  EXPECT_EQ(reason(ask(desc), narrow, "", combo), "");
+  SiteDesc constant = desc;
+  constant.constants[0] = tensor<float>(TN_F32, desc.dims[0], {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(reason(ask(constant), narrow, "", combo), "input 0 is f32, the combo takes bf16");
+  SiteDesc other = describe("test.double/1", {2, 3}, TN_I32);
+  other.flags = TN_SITE_ALLOW_BF16;
+  EXPECT_EQ(reason(ask(other), narrow, "", combo), "input 0 is i32, the combo takes bf16");
+  desc.epilogues = {relu()};
+  EXPECT_NE(reason(ask(desc), narrow, "", combo).find("the host does so only in f32"), std::string::npos);
+}
+
 // --- keys ---
 
 TEST_F(SiteTest, TheKeyCoversAllButTheContentsOfConstants) {
   const SiteDesc base = describe("test.double/1", {2, 3});
   const TnDims dims = base.dims[0];
-  std::vector<SiteDesc> all(9, base);
+  std::vector<SiteDesc> all(10, base);
   all[1].op_id = "test.double/2";
   all[2].attrs.values["depth"] = std::int64_t{1};
   all[3].attrs.values["depth"] = std::int64_t{2};
@@ -233,6 +250,7 @@ TEST_F(SiteTest, TheKeyCoversAllButTheContentsOfConstants) {
   all[6].constants[0] = tensor<float>(TN_F32, dims, {1, 2, 3, 4, 5, 6});
   all[7].epilogues = {relu()};
   all[8].flags = TN_SITE_ALLOW_TF32;
+  all[9].flags = TN_SITE_ALLOW_BF16;
   std::set<std::pair<std::uint64_t, std::uint64_t>> keys;
   for (const SiteDesc& desc : all) {
     for (const char* layer : {"", "conv1", "conv2"}) {
@@ -278,6 +296,23 @@ TEST_F(SiteTest, AWrongElementIsNamed) {
   EXPECT_FALSE(job.run().ok());
   job.tolerance = {0, 0.125};  // of 8
   EXPECT_TRUE(job.run().ok());
+}
+
+// Inputs are numbers that bf16 has, so that doubling them in bf16 is exact.
+TEST_F(SiteTest, ACandidateInBf16SeesTheNumbersThatTheReferenceSees) {
+  SiteDesc desc = describe("test.double/1", {2, 40});
+  desc.flags = TN_SITE_ALLOW_BF16;
+  Ready job = ready(desc, "test.double.narrow.bf16", "tile=1");
+  job.tolerance = {0, 0};
+  EXPECT_TRUE(job.run().ok()) << job.run().message();
+  Ready coarse = ready(desc, "test.double.narrow.bf16", "coarse=1");
+  coarse.tolerance = {0, 0.2};
+  EXPECT_NE(coarse.run().message().find("element [0,0]: expected "), std::string::npos) << coarse.run().message();
+  SiteDesc image = describe("test.double/1", {1, 11, 2, 3});
+  image.flags = TN_SITE_ALLOW_BF16;
+  EXPECT_TRUE(ready(image, "test.double.narrow.bf16", "tile=2").run().ok());
+  const Status dirty = ready(image, "test.double.narrow.bf16", "dirty=1").run();
+  EXPECT_NE(dirty.message().find("the padding of format nchw8c is not zero"), std::string::npos) << dirty.message();
 }
 
 TEST_F(SiteTest, PoisonShowsWhatWasNotWritten) {

@@ -85,6 +85,9 @@ Status Trials::compare(std::size_t candidate, Bench* bench) {
       TENON_ASSIGN(const TnTolerance half, tolerance_of(op_, site_->desc().attrs, TN_F16));
       tolerance = {std::max(tolerance.absolute, half.absolute), std::max(tolerance.relative, half.relative)};
     }
+    if (narrows_any(candidates_[candidate].combo, site_->desc())) {
+      TENON_ASSIGN(tolerance, tolerance_of(op_, site_->desc().attrs, TN_BF16));
+    }
     TENON_RETURN_IF_ERROR(bench->compare(samples_[output], tolerance));
   }
   return {};

@@ -47,6 +47,12 @@ TEST_F(TunerTest, WhereTf32IsAllowedF32MayBeAsFarOffAsF16) {
   EXPECT_EQ(tune(tf32).times[index_of(tf32, "test.twice.wrong")].state, State::kRejected);
 }
 
+TEST_F(TunerTest, WhereBf16IsAllowedCandidatesInF32AreComparedAsF32) {
+  behaviours()["test.twice.wrong "].factor = 2.001f;
+  const TuneSite site = make_site("double1", TN_SITE_ALLOW_BF16);
+  EXPECT_EQ(tune(site).times[index_of(site, "test.twice.wrong")].state, State::kRejected);
+}
+
 TEST_F(TunerTest, ASecondBuildMeasuresNothing) {
   const TuneSite site = make_site();
   tune(site);

@@ -158,9 +158,34 @@ Walk walk_of(const Expr& expr, const ExprShape& flat, int k) {
   return same_row ? Walk::kSameRow : strides[inner] == 0 ? Walk::kRowNumbers : Walk::kExpanded;
 }
 
+// The tensors of an evaluation in memory: f32, or bf16 where a bit of `narrow` says so.
+struct Tensors {
+  const void* const* operands;
+  void* y;
+  uint32_t narrow;
+  bool narrow_y;
+  Isa isa;
+
+  bool is_narrow(int k) const { return (narrow >> k & 1) != 0; }
+  // Blocks that run() needs for f32 copies.
+  int blocks() const { return __builtin_popcount(narrow) + (narrow_y ? 1 : 0); }
+  const float* wide(int k) const { return static_cast<const float*>(operands[k]); }
+  // f32 of `count` elements of narrow operand k from number `at` on.
+  void widen(int k, int64_t at, int64_t count, float* to) const {
+    cast(ElementType::kBf16, ElementType::kF32, count, static_cast<const uint16_t*>(operands[k]) + at, to, Parallel(),
+         isa);
+  }
+  // Where the results from number `at` on are to be computed; `block` is for a narrow y.
+  float* result(int64_t at, float* block) const { return narrow_y ? block : static_cast<float*>(y) + at; }
+  void store(int64_t at, int64_t count, const float* block) const {
+    if (!narrow_y) return;
+    cast(ElementType::kF32, ElementType::kBf16, count, block, static_cast<uint16_t*>(y) + at, Parallel(), isa);
+  }
+};
+
 // Several rows to a block.
 void evaluate_short_rows(const Expr& expr, const Evaluator& evaluator, const ExpressionTable& table,
-                         const ExprShape& flat, int64_t block, int64_t grain, const float* const* operands, float* y,
+                         const ExprShape& flat, int64_t block, int64_t grain, const Tensors& tensors,
                          const Parallel& parallel) {
   Walk walks[kExprMaxOperands];
   for (int k = 0; k < expr.num_operands; ++k) walks[k] = walk_of(expr, flat, k);
@@ -177,29 +202,74 @@ void evaluate_short_rows(const Expr& expr, const Evaluator& evaluator, const Exp
       Operand blocks[kExprMaxOperands];
       float* free = scratch + expr.num_slots * block;
       for (int k = 0; k < expr.num_operands; ++k, free += block) {
+        if (tensors.is_narrow(k)) {
+          tensors.widen(k, row * columns, some * columns, free);
+          blocks[k] = {free, 1, columns};
+          continue;
+        }
+        const float* const operand = tensors.wide(k);
         switch (walks[k]) {
           case Walk::kSingle:
-            blocks[k] = {operands[k], 0, 0};
+            blocks[k] = {operand, 0, 0};
             break;
           case Walk::kDense:
-            blocks[k] = {operands[k] + row * columns, 1, columns};
+            blocks[k] = {operand + row * columns, 1, columns};
             break;
           case Walk::kSameRow:
-            blocks[k] = {operands[k], 1, 0};
+            blocks[k] = {operand, 1, 0};
             break;
           case Walk::kRowNumbers:
-            table.expand(numbers, k, row, some, operands[k], free);
+            table.expand(numbers, k, row, some, operand, free);
             blocks[k] = {free, 0, 1};
             break;
           case Walk::kExpanded:
-            table.expand(flat, k, row, some, operands[k], free);
+            table.expand(flat, k, row, some, operand, free);
             blocks[k] = {free, 1, columns};
             break;
         }
       }
-      evaluator.run(some, columns, block, blocks, scratch, y + row * columns);
+      float* const to = tensors.result(row * columns, free);
+      evaluator.run(some, columns, block, blocks, scratch, to);
+      tensors.store(row * columns, some * columns, to);
     }
   });
+}
+
+void evaluate(const Expr& expr, const ExprShape& shape, const Tensors& tensors, const Parallel& parallel) {
+  for (int i = 0; i < shape.rank; ++i) {
+    if (shape.dims[i] == 0) return;
+  }
+  const Evaluator evaluator(expr, tensors.isa);
+  const ExprShape flat = collapse(shape);
+  const int64_t grain = std::max(kPointwiseGrain / expr.num_steps, kLeastGrain);
+  const int64_t columns = flat.dims[flat.rank - 1];
+  const int64_t short_block = evaluator.block(expr.num_operands + (tensors.narrow_y ? 1 : 0));
+  if (flat.rank > 1 && columns < std::min(kLongRow, short_block / 2)) {
+    return evaluate_short_rows(expr, evaluator, expression_table(tensors.isa), flat, short_block, grain, tensors,
+                               parallel);
+  }
+  const int64_t block = evaluator.block(tensors.blocks());
+  const auto row = [&](int64_t count, const auto& offsets, const auto& strides, int64_t out) {
+    alignas(64) float scratch[kScratchFloats];
+    for (int64_t begin = 0; begin < count; begin += block) {
+      const int64_t some = std::min(block, count - begin);
+      Operand blocks[kExprMaxOperands];
+      float* free = scratch + expr.num_slots * block;
+      for (int k = 0; k < expr.num_operands; ++k) {
+        if (tensors.is_narrow(k)) {
+          tensors.widen(k, out + begin, some, free);
+          blocks[k] = {free, 1, 0};
+          free += block;
+        } else {
+          blocks[k] = {tensors.wide(k) + offsets[k] + begin * strides[k], strides[k], 0};
+        }
+      }
+      float* const to = tensors.result(out + begin, free);
+      evaluator.run(1, some, block, blocks, scratch, to);
+      tensors.store(out + begin, some, to);
+    }
+  };
+  for_each_row(flat, parallel, row, grain);
 }
 
 }  // namespace
@@ -255,29 +325,14 @@ bool expr_shape(int num_operands, const int* ranks, const int64_t* const* dims, 
 
 void evaluate_expr(const Expr& expr, const ExprShape& shape, const float* const* operands, float* y,
                    const Parallel& parallel, Isa isa) noexcept {
-  for (int i = 0; i < shape.rank; ++i) {
-    if (shape.dims[i] == 0) return;
-  }
-  const Evaluator evaluator(expr, isa);
-  const ExprShape flat = collapse(shape);
-  const int64_t grain = std::max(kPointwiseGrain / expr.num_steps, kLeastGrain);
-  const int64_t columns = flat.dims[flat.rank - 1];
-  const int64_t short_block = evaluator.block(expr.num_operands);
-  if (flat.rank > 1 && columns < std::min(kLongRow, short_block / 2)) {
-    return evaluate_short_rows(expr, evaluator, expression_table(isa), flat, short_block, grain, operands, y, parallel);
-  }
-  const int64_t block = evaluator.block(0);
-  const auto row = [&](int64_t count, const auto& offsets, const auto& strides, int64_t out) {
-    alignas(64) float scratch[kScratchFloats];
-    for (int64_t begin = 0; begin < count; begin += block) {
-      Operand blocks[kExprMaxOperands];
-      for (int k = 0; k < expr.num_operands; ++k) {
-        blocks[k] = {operands[k] + offsets[k] + begin * strides[k], strides[k], 0};
-      }
-      evaluator.run(1, std::min(block, count - begin), block, blocks, scratch, y + out + begin);
-    }
-  };
-  for_each_row(flat, parallel, row, grain);
+  const void* data[kExprMaxOperands] = {};
+  std::copy_n(operands, expr.num_operands, data);
+  evaluate(expr, shape, {data, y, 0, false, isa}, parallel);
+}
+
+void evaluate_expr_bf16(const Expr& expr, const ExprShape& shape, const void* const* operands, uint32_t narrow,
+                        uint16_t* y, const Parallel& parallel, Isa isa) noexcept {
+  evaluate(expr, shape, {operands, y, narrow, true, isa}, parallel);
 }
 
 }  // namespace tenon::cpu

@@ -72,6 +72,10 @@ bool expr_shape(int num_operands, const int* ranks, const int64_t* const* dims, 
 void evaluate_expr(const Expr& expr, const ExprShape& shape, const float* const* operands, float* y,
                    const Parallel& parallel, Isa isa) noexcept;
 
+// The same with y in bf16, as are the operands k for which bit k of `narrow` is set; each of these has y's dims.
+void evaluate_expr_bf16(const Expr& expr, const ExprShape& shape, const void* const* operands, uint32_t narrow,
+                        uint16_t* y, const Parallel& parallel, Isa isa) noexcept;
+
 }  // namespace tenon::cpu
 
 #endif  // TENON_KERNELS_CPU_EXPRESSION_H_

@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 
+#include "kernels/cpu/cast.h"
 #include "kernels/cpu/test_util.h"
 
 namespace tenon::cpu {
@@ -79,6 +80,45 @@ int64_t read_at(const Dims& dims, const Dims& out, int64_t n) {
   return offset;
 }
 
+// With operands of the output's dims and the output in bf16: the same as in f32, of the same numbers, rounded at the
+// end.
+void check_bf16(const Expr& expr, const ExprShape& shape, const std::vector<Dims>& dims, const Dims& out,
+                const std::vector<std::vector<float>>& data, Isa isa) {
+  std::vector<std::vector<uint16_t>> halves(dims.size());
+  std::vector<std::vector<float>> rounded = data;
+  std::vector<const void*> narrow_pointers;
+  std::vector<const float*> pointers;
+  uint32_t narrow = 0;
+  for (size_t k = 0; k < dims.size(); ++k) {
+    const auto count = static_cast<int64_t>(data[k].size());
+    halves[k].resize(data[k].size());
+    if (dims[k] == out) {
+      narrow |= 1u << k;
+      cast(ElementType::kF32, ElementType::kBf16, count, data[k].data(), halves[k].data(), Parallel(), isa);
+      cast(ElementType::kBf16, ElementType::kF32, count, halves[k].data(), rounded[k].data(), Parallel(), isa);
+    }
+    narrow_pointers.push_back(dims[k] == out ? static_cast<const void*>(halves[k].data()) : data[k].data());
+    pointers.push_back(rounded[k].data());
+  }
+  const int64_t count = volume(out);
+  std::vector<float> want(static_cast<size_t>(count));
+  std::vector<uint16_t> want_bits(static_cast<size_t>(count));
+  evaluate_expr(expr, shape, pointers.data(), want.data(), Parallel(), isa);
+  cast(ElementType::kF32, ElementType::kBf16, count, want.data(), want_bits.data(), Parallel(), isa);
+  for (const int threads : {1, 3}) {
+    Buffer y(static_cast<size_t>(count) * sizeof(uint16_t));
+    evaluate_expr_bf16(expr, shape, narrow_pointers.data(), narrow, y.data<uint16_t>(), make_parallel(threads), isa);
+    ASSERT_TRUE(y.intact());
+    ASSERT_EQ(std::memcmp(want_bits.data(), y.data<uint16_t>(), static_cast<size_t>(count) * sizeof(uint16_t)), 0)
+        << isa_name(isa) << " " << threads;
+  }
+  if (dims[0] != out) return;
+  std::vector<uint16_t> in_place = halves[0];
+  narrow_pointers[0] = in_place.data();
+  evaluate_expr_bf16(expr, shape, narrow_pointers.data(), narrow, in_place.data(), make_parallel(2), isa);
+  ASSERT_EQ(in_place, want_bits) << "in place";
+}
+
 // Against `expected` in double, on every instruction set and with several threads, and in place where the first operand
 // has the output's dims.
 void check(const Expr& expr, const std::vector<Dims>& dims, const Dims& out, const Expected& expected, double low = -3,
@@ -122,6 +162,7 @@ void check(const Expr& expr, const std::vector<Dims>& dims, const Dims& out, con
       const double limit = tolerance * std::max(1.0, std::fabs(want[static_cast<size_t>(n)]));
       ASSERT_NEAR(first[n], want[static_cast<size_t>(n)], limit) << n << " " << isa_name(isa);
     }
+    check_bf16(expr, shape, dims, out, data, isa);
     if (dims[0] != out) continue;
     std::vector<const float*> in_place = pointers;
     std::vector<float> y = data[0];

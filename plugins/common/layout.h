@@ -32,15 +32,16 @@ inline Dims physical_dims(const TnFormat& format, const Dims& dims) {
 }
 
 // Writes zeros to the channels that fill up the last block of a packed tensor in a blocked format.
-inline void zero_filling(const TnFormat& format, const Dims& dims, float* data) {
+template <class T>
+void zero_filling(const TnFormat& format, const Dims& dims, T* data) {
   const int block = channel_block(format);
   if (block == 0 || dims[1] % block == 0) return;
   const int64_t blocks = dims[1] / block + 1;
   const int64_t pixels = dims[2] * dims[3];
   for (int64_t n = 0; n < dims[0]; ++n) {
-    float* last = data + (n * blocks + blocks - 1) * pixels * block;
+    T* last = data + (n * blocks + blocks - 1) * pixels * block;
     for (int64_t pixel = 0; pixel < pixels; ++pixel) {
-      for (int64_t c = dims[1] % block; c < block; ++c) last[pixel * block + c] = 0.0f;
+      for (int64_t c = dims[1] % block; c < block; ++c) last[pixel * block + c] = T(0);
     }
   }
 }

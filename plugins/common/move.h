@@ -6,6 +6,7 @@
 
 #include <tenon/sdk/questions.hpp>
 #include <tenon/sdk/site.hpp>
+#include <vector>
 
 #include "kernels/cpu/copy_strided.h"
 #include "plugins/common/layout.h"
@@ -20,6 +21,13 @@ inline int move_bytes(int32_t dtype) {
     throw Declined(text("elements of ", dtype_name(dtype), " have no 1, 2, 4 or 8 bytes"));
   }
   return bytes;
+}
+
+// The dtypes in which a kernel can move input 0: its own and, where the site allows that, bf16.
+inline std::vector<int32_t> moved_dtypes(const Site& site) {
+  move_bytes(site.dtype(0));
+  if (site.dtype(0) == TN_F32 && site.allow_bf16()) return {TN_F32, TN_BF16};
+  return {site.dtype(0)};
 }
 
 // The memory axis that a logical axis has in a format of image_ports(); the block of a blocked format stays inside.

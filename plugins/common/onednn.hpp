@@ -20,6 +20,8 @@
 #include <tenon/sdk/plugin_base.hpp>
 #include <vector>
 
+#include "plugins/common/bf16.h"
+
 namespace tenon::plugins {
 
 // Makes oneDNN use `threads` threads of the calling thread's OpenMP team while it lives.
@@ -160,11 +162,9 @@ struct OnednnOperand {
   dnnl::memory::desc desc;
 };
 
-// The epilogue of output 0 as post-ops, and the operands that they read. `extra_format` is the format of the extra
-// operands; with `seen_as` they have the output's dims and are described with these. Declined if the epilogue has a
-// form that oneDNN lacks.
-inline dnnl::post_ops onednn_post_ops(const Site& site, const TnFormat& extra_format,
-                                      std::vector<OnednnOperand>* operands,
+// The epilogue of output 0 as post-ops, and the operands that they read, which come as `port` says; with `seen_as` they
+// have the output's dims and are described with these. Declined if the epilogue has a form that oneDNN lacks.
+inline dnnl::post_ops onednn_post_ops(const Site& site, const TnPort& port, std::vector<OnednnOperand>* operands,
                                       const std::optional<Dims>& seen_as = std::nullopt) {
   dnnl::post_ops ops;
   const auto steps = match_epilogue(site.epilogue(0));
@@ -181,7 +181,7 @@ inline dnnl::post_ops onednn_post_ops(const Site& site, const TnFormat& extra_fo
       if (dims != site.output_dims(0)) throw Declined("an operand of the epilogue has other dims");
       dims = *seen_as;
     }
-    const dnnl::memory::desc desc = onednn_desc(site.extra_dtype(extra), dims, extra_format);
+    const dnnl::memory::desc desc = onednn_desc(port.dtype, dims, port.format);
     operands->push_back({ops.len(), extra, desc});
     switch (step.kind) {
       case EpilogueStep::Kind::kAdd:
@@ -279,7 +279,7 @@ struct OnednnArg {
 };
 
 // Whether a primitive is of the implementation that `desc` describes, with the same layout of the weights.
-inline bool onednn_is_of(const dnnl::primitive& primitive, const dnnl::primitive_desc& desc) {
+inline bool onednn_is_of(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& desc) {
   const const_dnnl_primitive_desc_t made = primitive.get_primitive_desc();
   const char* name = nullptr;
   if (dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, &name) != dnnl_success) return false;
@@ -296,15 +296,15 @@ inline bool onednn_is_of(const dnnl::primitive& primitive, const dnnl::primitive
 // oneDNN 3 keeps made primitives and takes layouts that differ in dims of size 1 alone, such as nhwc and row with one
 // channel, for the same: it may give a primitive of another implementation, with other weights and scratchpad
 // (https://github.com/uxlfoundation/oneDNN/pull/1730). Then it is made again without those kept.
-inline dnnl::primitive make_onednn_primitive(const dnnl::primitive_desc& desc) {
-  dnnl::primitive primitive(desc);
+inline dnnl::primitive make_onednn_primitive(const dnnl::primitive_desc_base& desc) {
+  dnnl::primitive primitive(desc.get());
   if (onednn_is_of(primitive, desc)) return primitive;
   static std::mutex mutex;
   const std::lock_guard<std::mutex> guard(mutex);
   const int capacity = dnnl::get_primitive_cache_capacity();
   dnnl::set_primitive_cache_capacity(0);
   try {
-    primitive = dnnl::primitive(desc);
+    primitive = dnnl::primitive(desc.get());
   } catch (...) {
     dnnl::set_primitive_cache_capacity(capacity);
     throw;
@@ -318,7 +318,7 @@ inline dnnl::primitive make_onednn_primitive(const dnnl::primitive_desc& desc) {
 class OnednnPrimitive {
  public:
   OnednnPrimitive() = default;
-  explicit OnednnPrimitive(const dnnl::primitive_desc& desc)
+  explicit OnednnPrimitive(const dnnl::primitive_desc_base& desc)
       : scratchpad_(desc.scratchpad_desc()), primitive_(make_onednn_primitive(desc)) {}
 
   // Blocks until the work is done. `scratchpad` holds onednn_scratchpad() bytes. At most kMaxArgs arguments in all.

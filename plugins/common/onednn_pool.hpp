@@ -13,9 +13,8 @@ namespace tenon::plugins {
 
 using PoolAlgorithm = dnnl::algorithm (*)(const Attrs&);
 
-// The description for one format. Declined where oneDNN's rules differ from the op's.
-inline OnednnDesc<OnednnPooling> onednn_pool_desc(PoolAlgorithm algorithm_of, const Site& site,
-                                                  const TnFormat& format) {
+// The description for one form of both tensors. Declined where oneDNN's rules differ from the op's.
+inline OnednnDesc<OnednnPooling> onednn_pool_desc(PoolAlgorithm algorithm_of, const Site& site, const TnPort& port) {
   const cpu::PoolGeometry g = pool_geometry(site.attrs(), site.dims(0));
   const dnnl::algorithm algorithm = algorithm_of(site.attrs());
   // What lies behind the image so that the output size comes out; it may differ from the pads.
@@ -35,8 +34,8 @@ inline OnednnDesc<OnednnPooling> onednn_pool_desc(PoolAlgorithm algorithm_of, co
                                {bottom, right}};
   const OnednnThreads threads(site.threads());
   return onednn_or_decline([&] {
-    return make_pooling(algorithm, onednn_desc(TN_F32, site.dims(0), format),
-                        onednn_desc(TN_F32, site.output_dims(0), format), window, onednn_attr());
+    return make_pooling(algorithm, onednn_desc(port.dtype, site.dims(0), port.format),
+                        onednn_desc(port.dtype, site.output_dims(0), port.format), window, onednn_attr());
   });
 }
 
@@ -46,11 +45,11 @@ class OnednnPoolKernel final : public IPlugin {
 
   void configure(const Config& config) override {
     const Site site = config.site();
-    const TnFormat format = config.combo().input(0).format;
-    auto desc = onednn_pool_desc(algorithm_of_, site, format);
+    const TnPort& port = config.combo().input(0);
+    auto desc = onednn_pool_desc(algorithm_of_, site, port);
     select_impl(&desc, config.params().str("impl"));
-    x_ = onednn_desc(TN_F32, site.dims(0), format);
-    y_ = onednn_desc(TN_F32, site.output_dims(0), format);
+    x_ = onednn_desc(port.dtype, site.dims(0), port.format);
+    y_ = onednn_desc(port.dtype, site.output_dims(0), port.format);
     sizes_.workspace = onednn_scratchpad(desc);
     const OnednnThreads threads(site.threads());
     primitive_ = OnednnPrimitive(desc);
@@ -68,16 +67,25 @@ class OnednnPoolKernel final : public IPlugin {
   OnednnPrimitive primitive_;
 };
 
-inline Kernel onednn_pool_kernel(const std::string& op, const std::string& name, PoolAlgorithm algorithm_of) {
-  Kernel definition(op, name, [algorithm_of] { return std::make_unique<OnednnPoolKernel>(algorithm_of); });
-  for (auto port : image_ports()) definition.combo({port(TN_F32)}, {port(TN_F32)});
-  definition.deterministic()
-      .more_combos(PoolKernel::more_combos)
-      .supports([](const Site& site) { onednn_supports(site); })
-      .tactics([algorithm_of](const Site& site, const Combo& combo, Tactics& tactics) {
-        add_onednn_tactics(onednn_pool_desc(algorithm_of, site, combo.input(0).format), tactics);
-      });
-  return definition;
+// One kernel for f32 and one for bf16: `<op>.onednn.<dtype>`.
+inline Definitions onednn_pool_kernels(const std::string& op, PoolAlgorithm algorithm_of) {
+  Definitions all;
+  for (const int32_t dtype : {TN_F32, TN_BF16}) {
+    Kernel definition(op + "/1", op + ".onednn." + dtype_name(dtype),
+                      [algorithm_of] { return std::make_unique<OnednnPoolKernel>(algorithm_of); });
+    for (auto port : image_ports()) definition.combo({port(dtype)}, {port(dtype)});
+    if (dtype == TN_F32) definition.more_combos(PoolKernel::more_combos);
+    definition.deterministic()
+        .supports([dtype](const Site& site) {
+          onednn_supports(site);
+          if (dtype == TN_BF16) bf16_supports(site);
+        })
+        .tactics([algorithm_of](const Site& site, const Combo& combo, Tactics& tactics) {
+          add_onednn_tactics(onednn_pool_desc(algorithm_of, site, combo.input(0)), tactics);
+        });
+    all.add(definition);
+  }
+  return all;
 }
 
 }  // namespace tenon::plugins

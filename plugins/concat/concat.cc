@@ -62,7 +62,7 @@ class ConcatKernel final : public IPlugin {
     num_inputs_ = site.num_inputs();
     const int axis = normalize_axis(site.attrs().i64("axis"), site.dims(0).rank);
     axis_ = physical_axis(format_, axis);
-    bytes_ = move_bytes(site.dtype(0));
+    bytes_ = move_bytes(config.combo().output(0).dtype);
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     const Dims to = physical_dims(format_, outputs[0].dims);
@@ -95,13 +95,14 @@ bool fits_blocks(const Site& site, int axis, int block) {
 
 void concat_combos(const Site& site, Combos& combos) {
   const int axis = normalize_axis(site.attrs().i64("axis"), site.dims(0).rank);
-  move_bytes(site.dtype(0));
-  for (const auto make : image_ports()) {
-    const Port port = make(site.dtype(0));
-    if (!is_row(port.format) && (site.dims(0).rank != 4 || site.dtype(0) != TN_F32)) continue;
-    const int block = channel_block(port.format);
-    if (block != 0 && !fits_blocks(site, axis, block)) continue;
-    combos.add(ComboSpec(std::vector<Port>(static_cast<size_t>(site.num_inputs()), port), std::vector<Port>{port}));
+  for (const int32_t dtype : moved_dtypes(site)) {
+    for (const auto make : image_ports()) {
+      const Port port = make(dtype);
+      if (!is_row(port.format) && (site.dims(0).rank != 4 || site.dtype(0) != TN_F32)) continue;
+      const int block = channel_block(port.format);
+      if (block != 0 && !fits_blocks(site, axis, block)) continue;
+      combos.add(ComboSpec(std::vector<Port>(static_cast<size_t>(site.num_inputs()), port), std::vector<Port>{port}));
+    }
   }
 }
 

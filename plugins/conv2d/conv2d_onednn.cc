@@ -1,4 +1,5 @@
-// tenon.conv2d/1 through oneDNN: one tactic for each algorithm and implementation. Weights are kept in oneDNN's layout.
+// tenon.conv2d/1 through oneDNN: one tactic for each algorithm and implementation. Weights are kept in oneDNN's layout
+// and in the dtype of x.
 #include <tenon/sdk/plugin.hpp>
 
 #include "plugins/common/onednn_make.hpp"
@@ -14,14 +15,16 @@ struct ConvDescs {
   std::vector<OnednnOperand> operands;  // of the epilogue
   dnnl::post_ops post_ops;
 
-  ConvDescs(const Site& site, const TnFormat& in, const TnFormat& out) {
+  ConvDescs(const Site& site, const Combo& combo) {
+    const TnPort& in = combo.input(kConvX);
+    const TnPort& out = combo.output(0);
     const cpu::Conv2dGeometry g = conv2d_geometry(site);
-    x = onednn_desc(TN_F32, {g.n, g.c, g.h, g.w}, in);
-    y = onednn_desc(TN_F32, {g.n, g.k, g.oh, g.ow}, out);
+    x = onednn_desc(in.dtype, {g.n, g.c, g.h, g.w}, in.format);
+    y = onednn_desc(out.dtype, {g.n, g.k, g.oh, g.ow}, out.format);
     const Dims weights =
         g.groups == 1 ? Dims{g.k, g.c, g.r, g.s} : Dims{g.groups, g.k / g.groups, g.c / g.groups, g.r, g.s};
     given_weights = onednn_row(TN_F32, weights);
-    any_weights = onednn_any(TN_F32, weights);
+    any_weights = onednn_any(in.dtype, weights);
     if (site.has_input(kConvBias)) bias = onednn_row(TN_F32, {g.k});
     // The output size is given, so that the bottom and right pads follow from it: rows that no window reaches are
     // unused.
@@ -51,7 +54,7 @@ dnnl::algorithm algorithm_of(const std::string& name) {
 }
 
 void conv_tactics(const Site& site, const Combo& combo, Tactics& tactics) {
-  const ConvDescs descs(site, combo.input(kConvX).format, combo.output(0).format);
+  const ConvDescs descs(site, combo);
   std::string reason;
   for (const auto& [name, algorithm] : kAlgorithms) {
     try {
@@ -71,7 +74,7 @@ class ConvOnednn final : public IPlugin {
  public:
   void configure(const Config& config) override {
     const Site site = config.site();
-    const ConvDescs descs(site, config.combo().input(kConvX).format, config.combo().output(0).format);
+    const ConvDescs descs(site, config.combo());
     auto desc = descs.make(site, algorithm_of(config.params().str("algo")));
     select_impl(&desc, config.params().str("impl"));
     x_ = descs.x;
@@ -85,10 +88,12 @@ class ConvOnednn final : public IPlugin {
     threads_ = site.threads();
     sizes_.workspace = onednn_scratchpad(desc);
     sizes_.persistent = weights_.get_size();
+    const int32_t dtype = config.combo().input(kConvX).dtype;
     PackKey()
-        .add(text("tenon.conv2d.onednn ", DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR, config.params().text(), ";",
-                  config.combo().input(kConvX).format.num_blocks, ";", to_text(site.dims(kConvX)), ";", threads_, ";",
-                  to_text(site.output_dims(0)), ";", site.attrs().i64("groups")))
+        .add(text("tenon.conv2d.onednn ", dtype == TN_F32 ? "" : "bf16 ", DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR,
+                  config.params().text(), ";", config.combo().input(kConvX).format.num_blocks, ";",
+                  to_text(site.dims(kConvX)), ";", threads_, ";", to_text(site.output_dims(0)), ";",
+                  site.attrs().i64("groups")))
         .add(site.constant(kConvWeights))
         .add(&config.combo().input(kConvX).format, sizeof(TnFormat))
         .add(&config.combo().output(0).format, sizeof(TnFormat))
@@ -139,22 +144,31 @@ void conv_supports(const Site& site) {
   if (site.has_input(kConvBias) && !site.is_constant(kConvBias)) throw Declined("the bias is not constant");
 }
 
-Kernel conv_kernel() {
-  Kernel definition = kernel<ConvOnednn>("tenon.conv2d/1", "tenon.conv2d.onednn.f32");
+Kernel conv_kernel(int32_t dtype) {
+  Kernel definition = kernel<ConvOnednn>("tenon.conv2d/1", std::string("tenon.conv2d.onednn.") + dtype_name(dtype));
   using Make = Port (*)(int32_t);
   const std::pair<Make, Make> formats[] = {{row, row},     {nhwc, nhwc},  {nchw8c, nchw8c}, {nchw16c, nchw16c},
                                            {row, nchw16c}, {row, nchw8c}, {row, nhwc}};
   for (const auto& [input, output] : formats) {
-    definition.combo({input(TN_F32), f32_row(), f32_row()}, {output(TN_F32)});
+    definition.combo({input(dtype), f32_row(), f32_row()}, {output(dtype)});
+    if (dtype != TN_F32) definition.combo({input(dtype), f32_row(), f32_row()}, {output(TN_F32)});
   }
-  definition.deterministic().relocatable().supports(conv_supports).tactics(conv_tactics).epilogue([](const Site& site) {
-    std::vector<OnednnOperand> operands;
-    onednn_post_ops(site, row_format(), &operands);
-  });
+  definition.deterministic()
+      .relocatable()
+      .supports([dtype](const Site& site) {
+        conv_supports(site);
+        if (dtype == TN_BF16) bf16_supports(site);
+      })
+      .tactics(conv_tactics)
+      .epilogue([](const Site& site) {
+        std::vector<OnednnOperand> operands;
+        onednn_post_ops(site, f32_row(), &operands);
+      });
   return definition;
 }
 
 }  // namespace
 }  // namespace tenon::plugins
 
-TENON_PLUGIN("tenon.conv2d.onednn", "1", "Apache-2.0", tenon::plugins::conv_kernel())
+TENON_PLUGIN("tenon.conv2d.onednn", "1", "Apache-2.0", tenon::plugins::conv_kernel(TN_F32),
+             tenon::plugins::conv_kernel(TN_BF16))

@@ -1,4 +1,4 @@
-// tenon.fully_connected/1 through oneDNN's inner product, weights kept in oneDNN's layout.
+// tenon.fully_connected/1 through oneDNN's inner product, weights kept in oneDNN's layout and in the dtype of x.
 #include <algorithm>
 #include <tenon/sdk/plugin.hpp>
 
@@ -12,20 +12,23 @@ namespace {
 struct FullyConnectedDescs {
   FullyConnectedGeometry g;
   dnnl::memory::desc x, weights, bias, y;
+  int32_t dtype, y_dtype;  // of x, and of y and operands of the epilogue
   std::vector<OnednnOperand> operands;
 
-  explicit FullyConnectedDescs(const Site& site)
+  FullyConnectedDescs(const Site& site, int32_t from, int32_t to)
       : g(FullyConnectedGeometry::make(site.dims(0), site.dims(1), nullptr, site.attrs().i64("axis"))),
-        x(onednn_row(TN_F32, {g.n, g.features})),
+        x(onednn_row(from, {g.n, g.features})),
         weights(onednn_row(TN_F32, {g.outputs, g.features})),
-        y(onednn_row(TN_F32, {g.n, g.outputs})) {
+        y(onednn_row(to, {g.n, g.outputs})),
+        dtype(from),
+        y_dtype(to) {
     if (site.has_input(2)) bias = onednn_row(TN_F32, {g.outputs});
   }
   OnednnDesc<dnnl::inner_product_forward> make(const Site& site) {
-    const dnnl::post_ops ops = onednn_post_ops(site, row_format(), &operands, Dims{g.n, g.outputs});
+    const dnnl::post_ops ops = onednn_post_ops(site, row(y_dtype), &operands, Dims{g.n, g.outputs});
     const OnednnThreads threads(site.threads());
     return onednn_or_decline([&] {
-      return make_inner_product(x, onednn_any(TN_F32, {g.outputs, g.features}), bias, y, onednn_attr(ops));
+      return make_inner_product(x, onednn_any(dtype, {g.outputs, g.features}), bias, y, onednn_attr(ops));
     });
   }
 };
@@ -41,7 +44,7 @@ class FullyConnectedOnednn final : public IPlugin {
  public:
   void configure(const Config& config) override {
     const Site site = config.site();
-    FullyConnectedDescs descs(site);
+    FullyConnectedDescs descs(site, config.combo().input(0).dtype, config.combo().output(0).dtype);
     auto desc = descs.make(site);
     select_impl(&desc, config.params().str("impl"));
     x_ = descs.x;
@@ -58,8 +61,8 @@ class FullyConnectedOnednn final : public IPlugin {
     sizes_.workspace = onednn_scratchpad(desc);
     sizes_.persistent = bias_offset_ + (has_bias_ ? static_cast<uint64_t>(outputs_) * sizeof(float) : 0);
     PackKey key;
-    key.add(text("tenon.fully_connected.onednn ", DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR, config.params().text(),
-                 descs.g.n, " ", threads_))
+    key.add(text("tenon.fully_connected.onednn ", descs.dtype == TN_F32 ? "" : "bf16 ", DNNL_VERSION_MAJOR, ".",
+                 DNNL_VERSION_MINOR, config.params().text(), descs.g.n, " ", threads_))
         .add(site.constant(1));
     if (has_bias_) key.add(site.constant(2));
     key.store(&sizes_);
@@ -103,17 +106,26 @@ class FullyConnectedOnednn final : public IPlugin {
   OnednnPrimitive primitive_;
 };
 
+Kernel fully_connected_kernel(int32_t dtype) {
+  Kernel definition = kernel<FullyConnectedOnednn>("tenon.fully_connected/1",
+                                                   std::string("tenon.fully_connected.onednn.") + dtype_name(dtype));
+  definition.combo({row(dtype), any_constant(), any_constant()}, {f32_row()});
+  if (dtype != TN_F32) definition.combo({row(dtype), any_constant(), any_constant()}, {row(dtype)});
+  definition.deterministic()
+      .relocatable()
+      .supports([dtype](const Site& site) {
+        fully_connected_onednn_supports(site);
+        if (dtype == TN_BF16) bf16_supports(site);
+      })
+      .tactics([](const Site& site, const Combo& combo, Tactics& tactics) {
+        add_onednn_tactics(FullyConnectedDescs(site, combo.input(0).dtype, combo.output(0).dtype).make(site), tactics);
+      })
+      .epilogue([dtype](const Site& site) { FullyConnectedDescs(site, dtype, TN_F32).make(site); });
+  return definition;
+}
+
 }  // namespace
 }  // namespace tenon::plugins
 
-TENON_PLUGIN("tenon.fully_connected.onednn", "1", "Apache-2.0",
-             tenon::kernel<tenon::plugins::FullyConnectedOnednn>("tenon.fully_connected/1",
-                                                                 "tenon.fully_connected.onednn.f32")
-                 .combo({tenon::f32_row(), tenon::any_constant(), tenon::any_constant()}, {tenon::f32_row()})
-                 .deterministic()
-                 .relocatable()
-                 .supports(tenon::plugins::fully_connected_onednn_supports)
-                 .tactics([](const tenon::Site& site, const tenon::Combo&, tenon::Tactics& tactics) {
-                   tenon::plugins::add_onednn_tactics(tenon::plugins::FullyConnectedDescs(site).make(site), tactics);
-                 })
-                 .epilogue([](const tenon::Site& site) { tenon::plugins::FullyConnectedDescs(site).make(site); }))
+TENON_PLUGIN("tenon.fully_connected.onednn", "1", "Apache-2.0", tenon::plugins::fully_connected_kernel(TN_F32),
+             tenon::plugins::fully_connected_kernel(TN_BF16))

@@ -1,4 +1,5 @@
-// tenon.matmul/1 through oneDNN; one tactic for each of its implementations. A constant B is kept in oneDNN's layout.
+// tenon.matmul/1 through oneDNN; one tactic for each of its implementations. A constant B is kept in oneDNN's layout
+// and in the dtype of A.
 #include <tenon/sdk/plugin.hpp>
 
 #include "plugins/common/onednn_make.hpp"
@@ -9,11 +10,11 @@ namespace tenon::plugins {
 namespace {
 
 // A matrix or a batch of them, seen with `rank` dims; transposed ones through their strides.
-dnnl::memory::desc matrix_desc(const Dims& dims, int rank, bool transposed) {
+dnnl::memory::desc matrix_desc(int32_t dtype, const Dims& dims, int rank, bool transposed) {
   Dims padded;
   for (int axis = dims.rank; axis < rank; ++axis) padded.push_back(1);
   for (int64_t size : dims) padded.push_back(size);
-  dnnl::memory::desc desc = onednn_row(TN_F32, padded);
+  dnnl::memory::desc desc = onednn_row(dtype, padded);
   if (!transposed) return desc;
   std::vector<int> axes(static_cast<size_t>(rank));
   for (int axis = 0; axis < rank; ++axis) axes[static_cast<size_t>(axis)] = axis;
@@ -23,23 +24,27 @@ dnnl::memory::desc matrix_desc(const Dims& dims, int rank, bool transposed) {
 
 struct MatmulDescs {
   dnnl::memory::desc a, b, y;
+  TnPort out;
+  int32_t dtype;        // of A and the B that is used
   bool pack_b = false;  // B is constant: oneDNN chooses its layout
   std::vector<OnednnOperand> operands;
 
-  explicit MatmulDescs(const Site& site) {
+  MatmulDescs(const Site& site, const TnPort& a_port, const TnPort& y_port) : out(y_port), dtype(a_port.dtype) {
     const MatmulGeometry g = MatmulGeometry::make(site.dims(0), site.dims(1), site.attrs().flag("transpose_a"),
                                                   site.attrs().flag("transpose_b"));
     const int rank = g.result.rank;
-    a = matrix_desc(site.dims(0), rank, g.transpose_a);
-    b = matrix_desc(site.dims(1), rank, g.transpose_b);
-    y = matrix_desc(g.result, rank, false);
-    pack_b = site.is_constant(1) && rank == 2;
+    const bool constant_b = site.is_constant(1);
+    a = matrix_desc(dtype, site.dims(0), rank, g.transpose_a);
+    b = matrix_desc(constant_b ? TN_F32 : dtype, site.dims(1), rank, g.transpose_b);
+    y = matrix_desc(out.dtype, g.result, rank, false);
+    pack_b = constant_b && rank == 2;
+    if (constant_b && !pack_b && dtype != TN_F32) throw Declined("only a constant matrix is packed, no batch of them");
   }
   OnednnDesc<dnnl::matmul> make(const Site& site) {
-    const dnnl::post_ops ops = onednn_post_ops(site, row_format(), &operands);
+    const dnnl::post_ops ops = onednn_post_ops(site, out, &operands);
     const OnednnThreads threads(site.threads());
     return onednn_or_decline([&] {
-      return make_matmul(a, pack_b ? onednn_any(TN_F32, {b_rows(), b_columns()}) : b, {}, y, onednn_attr(ops));
+      return make_matmul(a, pack_b ? onednn_any(dtype, {b_rows(), b_columns()}) : b, {}, y, onednn_attr(ops));
     });
   }
   int64_t b_rows() const { return onednn_shape(b)[0]; }
@@ -50,7 +55,7 @@ class MatmulOnednn final : public IPlugin {
  public:
   void configure(const Config& config) override {
     const Site site = config.site();
-    MatmulDescs descs(site);
+    MatmulDescs descs(site, config.combo().input(0), config.combo().output(0));
     auto desc = descs.make(site);
     select_impl(&desc, config.params().str("impl"));
     a_ = descs.a;
@@ -64,8 +69,9 @@ class MatmulOnednn final : public IPlugin {
     if (packed_) {
       sizes_.persistent = used_b_.get_size();
       PackKey()
-          .add(text("tenon.matmul.onednn ", DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR, config.params().text(),
-                    site.attrs().flag("transpose_b"), to_text(site.dims(0)), threads_))
+          .add(text("tenon.matmul.onednn ", descs.dtype == TN_F32 ? "" : "bf16 ", DNNL_VERSION_MAJOR, ".",
+                    DNNL_VERSION_MINOR, config.params().text(), site.attrs().flag("transpose_b"), to_text(site.dims(0)),
+                    threads_))
           .add(site.constant(1))
           .store(&sizes_);
     }
@@ -100,16 +106,31 @@ class MatmulOnednn final : public IPlugin {
   OnednnPrimitive primitive_;
 };
 
+Kernel matmul_kernel(int32_t dtype) {
+  Kernel definition = kernel<MatmulOnednn>("tenon.matmul/1", std::string("tenon.matmul.onednn.") + dtype_name(dtype));
+  // B as A is, but where it is constant.
+  for (const int32_t b : dtype == TN_F32 ? std::vector<int32_t>{TN_F32} : std::vector<int32_t>{dtype, TN_F32}) {
+    definition.combo({row(dtype), row(b)}, {f32_row()});
+    if (dtype != TN_F32) definition.combo({row(dtype), row(b)}, {row(dtype)});
+  }
+  definition.deterministic()
+      .relocatable()
+      .supports([dtype](const Site& site) {
+        onednn_supports(site);
+        if (dtype == TN_BF16) bf16_supports(site);
+      })
+      .tactics([](const Site& site, const Combo& combo, Tactics& tactics) {
+        if (combo.input(1).dtype != combo.input(0).dtype && !site.is_constant(1)) {
+          throw Declined("both matrices have one dtype");
+        }
+        add_onednn_tactics(MatmulDescs(site, combo.input(0), combo.output(0)).make(site), tactics);
+      })
+      .epilogue([dtype](const Site& site) { MatmulDescs(site, row(dtype), row(dtype)).make(site); });
+  return definition;
+}
+
 }  // namespace
 }  // namespace tenon::plugins
 
-TENON_PLUGIN("tenon.matmul.onednn", "1", "Apache-2.0",
-             tenon::kernel<tenon::plugins::MatmulOnednn>("tenon.matmul/1", "tenon.matmul.onednn.f32")
-                 .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()})
-                 .deterministic()
-                 .relocatable()
-                 .supports([](const tenon::Site& site) { tenon::plugins::onednn_supports(site); })
-                 .tactics([](const tenon::Site& site, const tenon::Combo&, tenon::Tactics& tactics) {
-                   tenon::plugins::add_onednn_tactics(tenon::plugins::MatmulDescs(site).make(site), tactics);
-                 })
-                 .epilogue([](const tenon::Site& site) { tenon::plugins::MatmulDescs(site).make(site); }))
+TENON_PLUGIN("tenon.matmul.onednn", "1", "Apache-2.0", tenon::plugins::matmul_kernel(TN_F32),
+             tenon::plugins::matmul_kernel(TN_BF16))

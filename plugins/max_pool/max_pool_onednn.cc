@@ -4,5 +4,5 @@
 #include "plugins/common/onednn_pool.hpp"
 
 TENON_PLUGIN("tenon.max_pool.onednn", "1", "Apache-2.0",
-             tenon::plugins::onednn_pool_kernel("tenon.max_pool/1", "tenon.max_pool.onednn.f32",
-                                                [](const tenon::Attrs&) { return dnnl::algorithm::pooling_max; }))
+             tenon::plugins::onednn_pool_kernels("tenon.max_pool",
+                                                 [](const tenon::Attrs&) { return dnnl::algorithm::pooling_max; }))

@@ -86,13 +86,17 @@ void add_pointwise_combos(const Site& site, int32_t dtype, std::initializer_list
           !image || (dims.rank == 4 && !site.is_constant(n) && (channel_block(port.format) == 0 || dims[1] == out[1]));
       fits = fits && (in_format || reads_as_row(port.format, dims));
       holds = holds || in_format;
-      inputs.push_back(in_format ? port : row(dtype));
+      // Where bf16 is only allowed, operands that are read again and again stay in f32.
+      const bool wide = site.dtype(n) == TN_F32 && (site.is_constant(n) || dims != out);
+      const int32_t element = wide ? TN_F32 : dtype;
+      inputs.push_back(in_format ? make(element) : row(element));
     }
     if (!fits || !holds) continue;
     ComboSpec combo(inputs, std::vector<Port>{port});
     for (int n = 0; n < site.num_inputs(); ++n) {
-      const bool in_format = same_format(inputs[static_cast<size_t>(n)].format, port.format);
-      if (in_format && site.dims(n) == out) combo.may_alias(0, static_cast<uint32_t>(n));
+      const Port& input = inputs[static_cast<size_t>(n)];
+      const bool same = same_format(input.format, port.format) && input.dtype == port.dtype;
+      if (same && site.dims(n) == out) combo.may_alias(0, static_cast<uint32_t>(n));
     }
     combos.add(combo);
   }

@@ -1,9 +1,10 @@
-// tenon.pointwise.blocked.f32 on kernels/cpu.
+// tenon.pointwise.blocked.f32 and .bf16 on kernels/cpu.
 #include <memory>
 #include <optional>
 
 #include "kernels/cpu/expression.h"
 #include "plugins/common/activation_kind.h"
+#include "plugins/common/bf16.h"
 #include "plugins/common/layout.h"
 #include "plugins/common/parallel.h"
 #include "plugins/pointwise/pointwise.h"
@@ -175,43 +176,61 @@ class PointwiseKernel final : public IPlugin {
   void configure(const Config& config) override {
     expr_ = expr_of(config.site());
     format_ = config.combo().output(0).format;
+    bf16_ = config.combo().output(0).dtype == TN_BF16;
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     Dims dims[cpu::kExprMaxOperands];
     int ranks[cpu::kExprMaxOperands];
     const int64_t* extents[cpu::kExprMaxOperands];
-    const float* data[cpu::kExprMaxOperands];
+    const void* data[cpu::kExprMaxOperands];
+    uint32_t narrow = 0;
     for (int n = 0; n < expr_.num_operands; ++n) {
       dims[n] = operand_dims(format_, inputs[n].dims);
       ranks[n] = dims[n].rank;
       extents[n] = dims[n].d;
-      data[n] = static_cast<const float*>(inputs[n].data);
+      data[n] = inputs[n].data;
+      if (inputs[n].dtype == TN_BF16) narrow |= 1u << n;
     }
     cpu::ExprShape shape;
     if (!cpu::expr_shape(expr_.num_operands, ranks, extents, &shape)) {
       throw Invalid(text("the shapes of the inputs do not broadcast to ", to_text(outputs[0].dims)));
     }
-    float* y = static_cast<float*>(outputs[0].data);
-    cpu::evaluate_expr(expr_, shape, data, y, to_parallel(exec), cpu::detect_isa());
-    zero_filling(format_, outputs[0].dims, y);
+    if (bf16_) {
+      auto* y = static_cast<uint16_t*>(outputs[0].data);
+      cpu::evaluate_expr_bf16(expr_, shape, data, narrow, y, to_parallel(exec), cpu::detect_isa());
+      zero_filling(format_, outputs[0].dims, y);
+    } else {
+      auto* y = static_cast<float*>(outputs[0].data);
+      const float* wide[cpu::kExprMaxOperands];
+      for (int n = 0; n < expr_.num_operands; ++n) wide[n] = static_cast<const float*>(data[n]);
+      cpu::evaluate_expr(expr_, shape, wide, y, to_parallel(exec), cpu::detect_isa());
+      zero_filling(format_, outputs[0].dims, y);
+    }
   }
 
  private:
   cpu::Expr expr_;
   TnFormat format_ = row_format();
+  bool bf16_ = false;
 };
 
 }  // namespace
 
 Definitions pointwise_kernels() {
-  return {kernel<PointwiseKernel>("tenon.pointwise/1", "tenon.pointwise.blocked.f32")
-              .supports([](const Site& site) {
-                if (site.output_dtype(0) != TN_F32) throw Declined("it computes f32 alone");
-                expr_of(site);
-              })
-              .more_combos(
-                  [](const Site& site, Combos& combos) { add_pointwise_combos(site, TN_F32, image_ports(), combos); })
-              .deterministic()};
+  Definitions all;
+  for (const int32_t dtype : {TN_F32, TN_BF16}) {
+    all.add(kernel<PointwiseKernel>("tenon.pointwise/1", std::string("tenon.pointwise.blocked.") + dtype_name(dtype))
+                .supports([dtype](const Site& site) {
+                  if (site.output_dtype(0) != TN_F32) throw Declined("it computes f32 alone");
+                  if (dtype == TN_BF16) bf16_supports(site);
+                  expr_of(site);
+                })
+                .more_combos([dtype](const Site& site, Combos& combos) {
+                  add_pointwise_combos(site, dtype, image_ports(), combos);
+                })
+                .deterministic());
+  }
+  return all;
 }
 
 }  // namespace tenon::plugins

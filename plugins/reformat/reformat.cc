@@ -56,9 +56,11 @@ class ReformatKernel final : public IPlugin {
 TENON_PLUGIN("tenon.reformat", "1", "Apache-2.0",
              tenon::op("tenon.reformat/1")
                  .doc("The same values in another memory format. y = x")
-                 .attr_str("from", "format of x: row, nhwc, nchw8c, nchw16c, or a vendor's")
+                 .attr_str("from",
+                           "format of x: row, nhwc, nchw8c, nchw16c, or a vendor's; bf16:row and so on where the f32 "
+                           "numbers are rounded to bf16")
                  .default_value("row")
-                 .attr_str("to", "format of y")
+                 .attr_str("to", "format of y, likewise")
                  .default_value("row")
                  .input("x", "any dtype of 1, 2, 4 or 8 bytes")
                  .output("y", "as x")

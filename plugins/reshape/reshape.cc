@@ -86,7 +86,7 @@ void reshape_infer(const Infer& question) {
 
 class ReshapeKernel final : public IPlugin {
  public:
-  void configure(const Config& config) override { bytes_ = move_bytes(config.site().dtype(0)); }
+  void configure(const Config& config) override { bytes_ = move_bytes(config.combo().input(0).dtype); }
   void enqueue(const Exec&, const TnTensor* inputs, const TnTensor* outputs) const override {
     if (inputs[0].data == outputs[0].data) return;
     const size_t size = static_cast<size_t>(Dims(inputs[0].dims).elements() * bytes_);
@@ -122,7 +122,9 @@ TENON_PLUGIN("tenon.reshape", "1", "Apache-2.0",
              tenon::kernel<tenon::plugins::ReshapeKernel>("tenon.reshape/1", "tenon.reshape.copy")
                  .deterministic()
                  .more_combos([](const tenon::Site& site, tenon::Combos& combos) {
-                   const tenon::Port port = tenon::row(site.dtype(0));
-                   combos.add(tenon::ComboSpec({port, tenon::any_constant()}, {port}).may_alias(0, 0));
+                   for (const int32_t dtype : tenon::plugins::moved_dtypes(site)) {
+                     const tenon::Port port = tenon::row(dtype);
+                     combos.add(tenon::ComboSpec({port, tenon::any_constant()}, {port}).may_alias(0, 0));
+                   }
                  }),
              tenon::plugins::reshape_rules())

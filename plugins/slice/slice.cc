@@ -42,7 +42,7 @@ class SliceKernel final : public IPlugin {
     const Site site = config.site();
     format_ = config.combo().input(0).format;
     geometry_.emplace(site);
-    bytes_ = move_bytes(site.dtype(0));
+    bytes_ = move_bytes(config.combo().input(0).dtype);
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     const SliceCopy copy(*geometry_, format_, inputs[0].dims, outputs[0].dims);
@@ -59,13 +59,14 @@ class SliceKernel final : public IPlugin {
 
 void slice_combos(const Site& site, Combos& combos) {
   const SliceGeometry g(site);
-  move_bytes(site.dtype(0));
-  for (const auto make : image_ports()) {
-    const Port port = make(site.dtype(0));
-    if (!is_row(port.format) && (site.dims(0).rank != 4 || site.dtype(0) != TN_F32)) continue;
-    const int block = channel_block(port.format);
-    const bool whole = block == 0 || (g.steps[1] == 1 && g.starts[1] % block == 0 && g.output[1] % block == 0);
-    if (whole) combos.add(ComboSpec({port, any_constant()}, {port}));
+  for (const int32_t dtype : moved_dtypes(site)) {
+    for (const auto make : image_ports()) {
+      const Port port = make(dtype);
+      if (!is_row(port.format) && (site.dims(0).rank != 4 || site.dtype(0) != TN_F32)) continue;
+      const int block = channel_block(port.format);
+      const bool whole = block == 0 || (g.steps[1] == 1 && g.starts[1] % block == 0 && g.output[1] % block == 0);
+      if (whole) combos.add(ComboSpec({port, any_constant()}, {port}));
+    }
   }
 }
 

@@ -44,7 +44,7 @@ class TransposeKernel final : public IPlugin {
  public:
   void configure(const Config& config) override {
     perm_ = permutation(config.site().attrs(), config.site().dims(0).rank);
-    bytes_ = move_bytes(config.site().dtype(0));
+    bytes_ = move_bytes(config.combo().input(0).dtype);
   }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     cpu::transpose(inputs[0].dims.rank, inputs[0].dims.d, perm_.data(), bytes_, inputs[0].data, outputs[0].data,
@@ -72,7 +72,8 @@ TENON_PLUGIN("tenon.transpose", "1", "Apache-2.0",
              tenon::kernel<tenon::plugins::TransposeKernel>("tenon.transpose/1", "tenon.transpose.tiled")
                  .deterministic()
                  .more_combos([](const tenon::Site& site, tenon::Combos& combos) {
-                   const tenon::Port port = tenon::row(site.dtype(0));
-                   combos.add(tenon::ComboSpec({port}, {port}));
+                   for (const int32_t dtype : tenon::plugins::moved_dtypes(site)) {
+                     combos.add(tenon::ComboSpec({tenon::row(dtype)}, {tenon::row(dtype)}));
+                   }
                  }),
              tenon::plugins::transpose_rules())

@@ -58,6 +58,7 @@ Engines::Engines(std::string device) : device_(std::move(device)) {
   must(TimingCache::create(*library_, "", 0, device_).status());  // throws where there is no such device
   const json described = json::parse(must(library_->describe()));
   for (const json& rule : described["rules"]) {
+    if (rule["id"] == kFewestLaunches) continue;
     rules_.push_back(rule["id"]);
     if (rule["mode"] == "candidate") candidates_.insert(rule["id"]);
   }

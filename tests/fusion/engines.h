@@ -33,6 +33,9 @@ struct Built {
   std::map<std::string, int> fired;  ///< rules of the report with their counts
 };
 
+/// A rule that chooses formats, and rewrites nothing.
+inline constexpr char kFewestLaunches[] = "tenon.core.fewest_launches/1";
+
 /// Builds and runs with all plugins that are found, on one device. Every warning of a build is an error here: rules
 /// that had to be taken back, kernels that were wrong. Mistakes throw.
 class Engines {
@@ -43,7 +46,7 @@ class Engines {
   /// that approximate more coarsely.
   double tolerance() const { return device_ == "cpu" ? 1e-5 : 1e-4; }
   const Library& library() const { return *library_; }
-  /// Ids of everything that may rewrite a network, the core's own included.
+  /// Ids of everything that may rewrite a network, the core's own included, but for kFewestLaunches.
   const std::vector<std::string>& rules() const { return rules_; }
   /// Every rule but these.
   std::set<std::string> all_but(const std::set<std::string>& kept) const;

@@ -102,6 +102,18 @@ TEST_F(Rivals, FrozenBuildsDecideNothingAnew) {
   EXPECT_TRUE(frozen["alternatives"].empty());
 }
 
+TEST_F(Rivals, TheFewestLaunchesCanBeForced) {
+  const json free_choice = report({{"disable_rule", kRule}});
+  cache_ = must(TimingCache::create(library_, "", 1, "cpu"));
+  const json fewest = report({{"disable_rule", kRule}, {"force_rule", kFewestLaunches}});
+  // Of all that this network launches only conversions can be avoided.
+  for (const json& layer : fewest["layers"]) EXPECT_NE(layer["op"], "tenon.reformat/1") << layer;
+  EXPECT_LE(fewest["layers"].size(), free_choice["layers"].size());
+  if (fewest["alternatives"].empty()) return;  // they are the same
+  EXPECT_EQ(fewest["alternatives"][0]["rule"], kFewestLaunches);
+  EXPECT_EQ(fewest["alternatives"][0]["taken"], true);
+}
+
 TEST_F(Rivals, UnknownRulesAreErrors) {
   const Result<BuiltEngine> unknown = build({{"disable_rule", "tenon.core.join_sibling/1"}});
   EXPECT_EQ(unknown.status().code(), Code::kInvalid);

@@ -97,7 +97,8 @@ void ModelOptions::add_to(CLI::App* command, const std::string& target_help) {
       "--shape", shapes,
       "NAME=1x3x224x224: dims of an input, repeatable; NAME=MIN,OPT,MAX: they vary at run time, tuned for OPT");
   command->add_option("--batch", batch, "first dim of every input")->check(CLI::PositiveNumber);
-  command->add_option("--precision", precision, "fp32 or tf32 (default fp32)");
+  command->add_option("--precision", precision,
+                      "fp32, tf32 (GPUs) or bf16 (CPUs that have it): what may be computed in (default fp32)");
   command->add_option("--workspace", workspace, "limit of scratch memory of one layer, such as 256MiB");
   command->add_option("--timing-cache", timing_cache, "file of recorded choices and times; read and written");
   command->add_flag("--editable-timing-cache", editable, "each layer has its own record in the timing cache");

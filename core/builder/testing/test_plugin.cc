@@ -1,6 +1,8 @@
 // test.weigh/1: y = x * w, w constant. One kernel packs w into persistent memory that may travel in an engine, one
-// reads it where it lies; test.relu/1 is pointwise, so that it may become an epilogue.
+// reads it where it lies, one has x and y in bf16; test.relu/1 is pointwise, so that it may become an epilogue. A
+// second plugin converts between f32 and bf16.
 #include <algorithm>
+#include <cstring>
 
 #include <tenon/sdk/plugin.hpp>
 
@@ -50,6 +52,66 @@ class Plain final : public IPlugin {
   int64_t count_ = 0;
 };
 
+float wide(uint16_t bits) {
+  const uint32_t word = static_cast<uint32_t>(bits) << 16;
+  float value = 0;
+  std::memcpy(&value, &word, sizeof value);
+  return value;
+}
+
+/// Of numbers between those of bf16 the one towards 0.
+uint16_t narrow(float value) {
+  uint32_t word = 0;
+  std::memcpy(&word, &value, sizeof word);
+  return static_cast<uint16_t>(word >> 16);
+}
+
+class Narrow final : public IPlugin {
+ public:
+  void configure(const Config& config) override { count_ = config.site().dims(0).elements(); }
+  void enqueue(const Exec&, const TnTensor* inputs, const TnTensor* outputs) const override {
+    const uint16_t* x = static_cast<const uint16_t*>(inputs[0].data);
+    const float* w = static_cast<const float*>(inputs[1].data);
+    for (int64_t i = 0; i < count_; ++i) static_cast<uint16_t*>(outputs[0].data)[i] = narrow(wide(x[i]) * w[i]);
+  }
+
+ private:
+  int64_t count_ = 0;
+};
+
+class Reformat final : public IPlugin {
+ public:
+  void configure(const Config& config) override {
+    count_ = config.site().dims(0).elements();
+    narrows_ = config.combo().output(0).dtype == TN_BF16;
+  }
+  void enqueue(const Exec&, const TnTensor* inputs, const TnTensor* outputs) const override {
+    for (int64_t i = 0; i < count_; ++i) {
+      if (narrows_) {
+        static_cast<uint16_t*>(outputs[0].data)[i] = narrow(static_cast<const float*>(inputs[0].data)[i]);
+      } else {
+        static_cast<float*>(outputs[0].data)[i] = wide(static_cast<const uint16_t*>(inputs[0].data)[i]);
+      }
+    }
+  }
+
+ private:
+  int64_t count_ = 0;
+  bool narrows_ = false;
+};
+
+void reformat_combos(const Site& site, Combos& combos) {
+  const auto port = [&](const char* attribute) {
+    return row(site.attrs().str(attribute) == "bf16:row" ? TN_BF16 : TN_F32);
+  };
+  combos.add(ComboSpec({port("from")}, {port("to")}));
+}
+
+void copy(const Reference& call) {
+  const float* x = call.input(0).data<float>();
+  call.fill<float>(0, [&](const int64_t*, int64_t linear) { return x[linear]; });
+}
+
 }  // namespace
 }  // namespace tenon::builder_test
 
@@ -78,11 +140,27 @@ TENON_LINKED_PLUGIN(test_plugin, "test.builder", "1", "Apache-2.0",
                     tenon::kernel<tenon::builder_test::Plain>("test.weigh/1", "test.weigh.plain.f32")
                         .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()})
                         .deterministic(),
+                    tenon::kernel<tenon::builder_test::Narrow>("test.weigh/1", "test.weigh.narrow.bf16")
+                        .combo({tenon::row(TN_BF16), tenon::f32_row()}, {tenon::row(TN_BF16)})
+                        .deterministic(),
                     tenon::kernel<tenon::builder_test::Plain>("test.weigh/1", "test.weigh.random.f32")
                         .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()}))
+
+TENON_LINKED_PLUGIN(reformat_plugin, "test.reformat", "1", "Apache-2.0",
+                    tenon::op("tenon.reformat/1")
+                        .attr_str("from", "form of x")
+                        .attr_str("to", "form of y")
+                        .input("x")
+                        .output("y")
+                        .infer(tenon::builder_test::infer)
+                        .reference(tenon::builder_test::copy),
+                    tenon::kernel<tenon::builder_test::Reformat>("tenon.reformat/1", "test.reformat.copy")
+                        .deterministic()
+                        .more_combos(tenon::builder_test::reformat_combos))
 
 namespace tenon {
 
 const TnPlugin* builder_test_plugin() { return test_plugin(); }
+const TnPlugin* builder_test_reformat_plugin() { return reformat_plugin(); }
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 // wrong each; their names say which. test.plain/1 has a reference only, test.fusing/1 a kernel that applies relu
 // itself.
 #include <algorithm>
+#include <cstring>
 #include <tenon/sdk/plugin.hpp>
 
 namespace tenon::site_test {
@@ -43,6 +44,35 @@ class Double final : public IPlugin {
  private:
   int64_t add_ = 0, skip_ = 0;
   bool dirty_ = false;
+  TnFormat format_{};
+};
+
+/// The same with tensors of bf16, where they may stand for f32. params: "coarse=1" is off by a quarter, "dirty=1" as
+/// above.
+class DoubleNarrow final : public IPlugin {
+ public:
+  void configure(const Config& config) override {
+    format_ = config.combo().output(0).format;
+    dirty_ = config.params().has("dirty");
+    coarse_ = config.params().has("coarse");
+  }
+  void enqueue(const Exec&, const TnTensor* inputs, const TnTensor* outputs) const override {
+    const int64_t count = physical_elements(format_, outputs[0].dims);
+    uint16_t* y = static_cast<uint16_t*>(outputs[0].data);
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t bits = static_cast<uint32_t>(static_cast<const uint16_t*>(inputs[0].data)[i]) << 16;
+      float x = 0;
+      std::memcpy(&x, &bits, sizeof x);
+      x *= coarse_ ? 2.5f : 2.0f;
+      uint32_t twice = 0;
+      std::memcpy(&twice, &x, sizeof x);
+      y[i] = static_cast<uint16_t>(twice >> 16);
+    }
+    if (dirty_) y[count - 1] = 1;
+  }
+
+ private:
+  bool dirty_ = false, coarse_ = false;
   TnFormat format_{};
 };
 
@@ -110,6 +140,19 @@ TENON_LINKED_PLUGIN(
         .tactics([](const tenon::Site&, const tenon::Combo&, tenon::Tactics& tactics) {
           tactics.add("dirty=0");
           tactics.add("dirty=1");
+        }),
+    tenon::kernel<st::DoubleNarrow>("test.double/1", "test.double.narrow.bf16")
+        .combo({tenon::row(TN_BF16)}, {tenon::row(TN_BF16)})
+        .combo({tenon::nchw8c(TN_BF16)}, {tenon::nchw8c(TN_BF16)})
+        .deterministic()
+        .tactics([](const tenon::Site&, const tenon::Combo& combo, tenon::Tactics& tactics) {
+          if (tenon::is_row(combo.input(0).format)) {
+            tactics.add("tile=1");
+            tactics.add("coarse=1");
+          } else {
+            tactics.add("tile=2");
+            tactics.add("dirty=1");
+          }
         }))
 
 namespace tenon {

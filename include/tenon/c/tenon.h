@@ -149,9 +149,9 @@ TENON_API TnStatus tn_cache_describe(const TnTimingCache* cache, const char* lay
 
 /* --- build --- */
 
-/* Keys and values of a config, as text: "device" cpu|auto; "threads" 2; "workspace" bytes; "precision" fp32|tf32;
- * "editable_timing_cache", "frozen_cache", "allow_nondeterministic", "retune" 0|1; "time_budget" seconds;
- * "tactic_sources" "+a,-b"; "disable_rule" id (repeatable); "verbosity" none|layer_names|detailed;
+/* Keys and values of a config, as text: "device" cpu|auto; "threads" 2; "workspace" bytes; "precision"
+ * fp32|tf32|bf16; "editable_timing_cache", "frozen_cache", "allow_nondeterministic", "retune" 0|1; "time_budget"
+ * seconds; "tactic_sources" "+a,-b"; "disable_rule" id (repeatable); "verbosity" none|layer_names|detailed;
  * "on_fallback" warn|forbid|allow: when only an op's plain reference can run a layer; "journal" path of the crash
  * journal; "layer" JSON {match, kernel, combo, tactic, precision} (repeatable). */
 TENON_API TnStatus tn_config_create(TnBuilderConfig** out);

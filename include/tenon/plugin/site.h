@@ -21,7 +21,10 @@ typedef struct TnDevice {
 
 enum {                               /* TnSite.flags */
        TN_SITE_ALLOW_TF32 = 1u << 0, /* fp32 may be computed in tf32 */
-       TN_SITE_ALLOW_NONDETERMINISTIC = 1u << 1
+       TN_SITE_ALLOW_NONDETERMINISTIC = 1u << 1,
+       /* A combo may have bf16 for f32 tensors of the site that are not constant; TnTensor.dtype then says so. Of sites
+        * without tensors of bf16, on processors that compute with them. */
+       TN_SITE_ALLOW_BF16 = 1u << 2
 };
 
 typedef struct TnSite {

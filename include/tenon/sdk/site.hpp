@@ -54,6 +54,8 @@ class Site {
   const TnExpr* prologue(int input) const { return site_->prologues ? site_->prologues[input] : nullptr; }
 
   bool allow_tf32() const { return site_->flags & TN_SITE_ALLOW_TF32; }
+  /// Combos may have bf16 for f32 tensors that are not constant.
+  bool allow_bf16() const { return site_->flags & TN_SITE_ALLOW_BF16; }
   /// Threads of the CPU pool, at least 1.
   int threads() const { return site_->device && site_->device->threads > 0 ? site_->device->threads : 1; }
   const TnDevice& device() const { return *site_->device; }
