@@ -39,6 +39,9 @@ void add_norms(std::vector<Row>* rows) {
   layer("first_axis", 0, [=](NetworkMaker& make) {
     make.output(norm(make, make.input({5, 5}), make.integers({0}), make.integers({0}), nullptr, {}));
   });
+  layer("first_and_last_axis", 0, [=](NetworkMaker& make) {
+    make.output(norm(make, make.input({4, 3, 5}), make.integers({0, 2}), make.integers({0, 2}), nullptr, {}));
+  });
   layer("means_of_other_axes", 0, [=](NetworkMaker& make) {
     make.output(norm(make, make.input({5, 5}), make.integers({0, 1}), make.integers({1}), nullptr, {}));
   });
