@@ -9,10 +9,11 @@
 
 namespace tenon::plugins {
 
-// The formats that image kernels take, as ports.
-inline std::initializer_list<Port (*)(int32_t)> image_ports() {
+// The formats that image kernels take, as ports; in bf16 only those that some processor with bf16 favours.
+inline std::initializer_list<Port (*)(int32_t)> image_ports(int32_t dtype = TN_F32) {
   static constexpr std::initializer_list<Port (*)(int32_t)> ports = {row, nhwc, nchw8c, nchw16c};
-  return ports;
+  static constexpr std::initializer_list<Port (*)(int32_t)> narrow_ports = {row, nhwc, nchw16c};
+  return dtype == TN_BF16 ? narrow_ports : ports;
 }
 
 // Declined for a format that is none of row, nhwc, nchw8c and nchw16c.

@@ -73,7 +73,7 @@ inline Definitions onednn_pool_kernels(const std::string& op, PoolAlgorithm algo
   for (const int32_t dtype : {TN_F32, TN_BF16}) {
     Kernel definition(op + "/1", op + ".onednn." + dtype_name(dtype),
                       [algorithm_of] { return std::make_unique<OnednnPoolKernel>(algorithm_of); });
-    for (auto port : image_ports()) definition.combo({port(dtype)}, {port(dtype)});
+    for (auto port : image_ports(dtype)) definition.combo({port(dtype)}, {port(dtype)});
     if (dtype == TN_F32) definition.more_combos(PoolKernel::more_combos);
     definition.deterministic()
         .supports([dtype](const Site& site) {

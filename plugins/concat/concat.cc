@@ -96,7 +96,7 @@ bool fits_blocks(const Site& site, int axis, int block) {
 void concat_combos(const Site& site, Combos& combos) {
   const int axis = normalize_axis(site.attrs().i64("axis"), site.dims(0).rank);
   for (const int32_t dtype : moved_dtypes(site)) {
-    for (const auto make : image_ports()) {
+    for (const auto make : image_ports(dtype)) {
       const Port port = make(dtype);
       if (!is_row(port.format) && (site.dims(0).rank != 4 || site.dtype(0) != TN_F32)) continue;
       const int block = channel_block(port.format);

@@ -226,7 +226,7 @@ Definitions pointwise_kernels() {
                   expr_of(site);
                 })
                 .more_combos([dtype](const Site& site, Combos& combos) {
-                  add_pointwise_combos(site, dtype, image_ports(), combos);
+                  add_pointwise_combos(site, dtype, image_ports(dtype), combos);
                 })
                 .deterministic());
   }

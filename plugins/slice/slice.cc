@@ -60,7 +60,7 @@ class SliceKernel final : public IPlugin {
 void slice_combos(const Site& site, Combos& combos) {
   const SliceGeometry g(site);
   for (const int32_t dtype : moved_dtypes(site)) {
-    for (const auto make : image_ports()) {
+    for (const auto make : image_ports(dtype)) {
       const Port port = make(dtype);
       if (!is_row(port.format) && (site.dims(0).rank != 4 || site.dtype(0) != TN_F32)) continue;
       const int block = channel_block(port.format);
