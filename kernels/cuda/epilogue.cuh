@@ -178,6 +178,8 @@ __device__ __noinline__ inline float apply_general(UnaryKind kind, float alpha, 
     TENON_APPLY(kSwish);
     TENON_APPLY(kHardSwish);
     TENON_APPLY(kHardSigmoid);
+    TENON_APPLY(kGelu);
+    TENON_APPLY(kGeluTanh);
     TENON_APPLY(kExp);
     TENON_APPLY(kLog);
     TENON_APPLY(kLog1p);
@@ -186,7 +188,7 @@ __device__ __noinline__ inline float apply_general(UnaryKind kind, float alpha, 
     TENON_APPLY(kNeg);
 #undef TENON_APPLY
     default:
-      return x;
+      return NAN;  // a kind that is missing above must not pass for the identity
   }
 }
 
