@@ -152,7 +152,8 @@ TEST_F(Conv2dTest, KernelsAgree) {
 TEST_F(Conv2dTest, FusedActivations) {
   for (const Activation& activation :
        {Activation{ActivationKind::kRelu, 0, 0}, Activation{ActivationKind::kLeaky, 0.1, 0},
-        Activation{ActivationKind::kSwish, 0, 0}, Activation{ActivationKind::kLogistic, 0, 0}}) {
+        Activation{ActivationKind::kSwish, 0, 0}, Activation{ActivationKind::kLogistic, 0, 0},
+        Activation{ActivationKind::kGelu, 0, 0}, Activation{ActivationKind::kGeluTanh, 0, 0}}) {
     conv({1, 1}, {1, 1, 1, 1})
         .random_input({1, 16, 9, 9})
         .random_input({16, 16, 3, 3}, 0.3)
