@@ -165,7 +165,7 @@ MUTANTS = [
            "tenon.transpose/1($b)*)\", \"transpose_a\""),
     Mutant("tenon.merge_reshapes/1", "the last shape as it is", RESHAPE,
            "dim.kind == NewDim::Kind::kCopy ? inner.at(static_cast<size_t>(dim.value)) : dim",
-           "dim.kind == NewDim::Kind::kCopy ? outer.at(static_cast<size_t>(dim.value)) : dim"),
+           "dim.kind == NewDim::Kind::kCopy ? (inner.empty() ? dim : outer.at(static_cast<size_t>(dim.value))) : dim"),
     Mutant("tenon.merge_reshapes/1", "copies of axes in the same place", RESHAPE,
            "copies.push_back(dim.kind == NewDim::Kind::kCopy ? dim.value : -1)",
            "copies.push_back(dim.kind == NewDim::Kind::kCopy ? static_cast<int64_t>(copies.size()) : -1)"),
