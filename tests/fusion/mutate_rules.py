@@ -174,7 +174,7 @@ MUTANTS = [
     Mutant("tenon.drop_reshape/1", "copies of any axis", RESHAPE,
            "form[axis].kind != NewDim::Kind::kCopy || form[axis].copies(static_cast<int64_t>(axis))",
            "form[axis].kind != NewDim::Kind::kCopy || form[axis].value >= 0"),
-    Mutant("tenon.fold_pad_into_conv2d/1", "any value", PAD, "if (!(found == value)) throw", "if (found > 9) throw"),
+    Mutant("tenon.fold_pad_into_conv2d/1", "any value", PAD, "if (!(found == value)) throw", "if (!(found == value) && found > 9) throw"),
     Mutant("tenon.fold_pad_into_conv2d/1", "any mode", PAD, '.str("mode") != "constant"', '.str("mode").empty()'),
     Mutant("tenon.fold_pad_into_conv2d/1", "width before height", PAD,
            "return {all[2].begin, all[3].begin, all[2].end, all[3].end};",
