@@ -52,7 +52,8 @@ void add_shuffles(std::vector<Row>* rows) {
   spelled("groups_cross_pictures", 0, x, {1, 3, 8, 6, 5}, perm, {2, 12, 6, 5});
   spelled("nothing_moves", 0, x, {2, 3, 4, 6, 5}, {0, 1, 2, 3, 4}, {2, 12, 6, 5});
   spelled("other_dims", 0, x, {2, 3, 4, 6, 5}, perm, {2, 12, 30});
-  spelled("groups_are_worked_out", 0, {1, 12, 6, 5}, {1, -1, 4, 6, 5}, perm, {1, 12, 6, 5});
+  spelled("groups_are_worked_out", 0, x, {0, -1, 4, 6, 5}, perm, {0, 12, 6, 5});
+  spelled("batch_is_a_number", 0, {1, 12, 6, 5}, {1, 3, 4, -1, 5}, perm, {1, 12, 6, 5});
   found.add("shapes_are_inputs", 1, [](NetworkMaker& make) {
     const Value split = make.op("reshape", {make.input({2, 6, 4, 3}), make.integers({2, 3, 2, 4, 3})});
     const Value turned = transpose(make, split, {0, 2, 1, 3, 4});
