@@ -4,6 +4,7 @@
 #include <tenon/sdk/kernel.hpp>
 
 #include "plugins/batch_norm/batch_norm.h"
+#include "plugins/common/bf16.h"
 #include "plugins/common/layout.h"
 #include "plugins/common/pack_key.h"
 #include "plugins/common/parallel.h"
@@ -18,6 +19,7 @@ class BatchNormKernel final : public IPlugin {
     const Site site = config.site();
     form_ = NormForm(site.attrs());
     format_ = config.combo().input(kNormX).format;
+    bf16_ = config.combo().input(kNormX).dtype == TN_BF16;
     const int block = channel_block(format_);
     channels_ = site.dims(kNormX)[1];
     padded_ = block == 0 ? channels_ : (channels_ + block - 1) / block * block;
@@ -45,9 +47,19 @@ class BatchNormKernel final : public IPlugin {
   }
 
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
-    const Dims dims = inputs[kNormX].dims;
-    const float* x = static_cast<const float*>(inputs[kNormX].data);
-    float* y = static_cast<float*>(outputs[0].data);
+    if (bf16_) {
+      run<uint16_t>(exec, inputs[kNormX], outputs[0]);
+    } else {
+      run<float>(exec, inputs[kNormX], outputs[0]);
+    }
+  }
+
+ private:
+  template <class T>
+  void run(const Exec& exec, const TnTensor& input, const TnTensor& output) const {
+    const Dims dims = input.dims;
+    const T* x = static_cast<const T*>(input.data);
+    T* y = static_cast<T*>(output.data);
     const int64_t pixels = dims.product(2, dims.rank);
     if (is_nhwc(format_)) {
       cpu::parallel_for(to_parallel(exec), dims[0] * pixels,
@@ -60,20 +72,23 @@ class BatchNormKernel final : public IPlugin {
     } else {
       cpu::parallel_for(to_parallel(exec), dims[0] * channels_, [&](int64_t i) {
         const float factor = factors_[i % channels_], offset = factors_[padded_ + i % channels_];
-        for (int64_t p = i * pixels; p < (i + 1) * pixels; ++p) y[p] = x[p] * factor + offset;
+        for (int64_t p = i * pixels; p < (i + 1) * pixels; ++p) store_float(load_float(x[p]) * factor + offset, &y[p]);
       });
     }
   }
 
- private:
-  void apply(const float* x, float* y, int64_t at, int64_t count, int64_t channel) const {
+  template <class T>
+  void apply(const T* x, T* y, int64_t at, int64_t count, int64_t channel) const {
     const float* factors = factors_ + channel;
     const float* offsets = factors + padded_;
-    for (int64_t c = 0; c < count; ++c) y[at + c] = x[at + c] * factors[c] + offsets[c];
+    for (int64_t c = 0; c < count; ++c) {
+      store_float(load_float(x[at + c]) * factors[c] + offsets[c], &y[at + c]);
+    }
   }
 
   std::optional<NormForm> form_;
   TnFormat format_{};
+  bool bf16_ = false;
   int64_t channels_ = 0, padded_ = 0;
   Sizes sizes_;
   const float* factors_ = nullptr;
@@ -83,11 +98,17 @@ class BatchNormKernel final : public IPlugin {
 
 Definitions batch_norm_kernels() {
   Definitions all;
-  Kernel definition = kernel<BatchNormKernel>("tenon.batch_norm/1", "tenon.batch_norm.affine.f32");
-  for (const auto make : image_ports()) {
-    definition.combo({make(TN_F32), f32_row(), f32_row(), f32_row(), f32_row()}, {make(TN_F32)}).may_alias(0, 0);
+  for (const int32_t dtype : {TN_F32, TN_BF16}) {
+    Kernel definition =
+        kernel<BatchNormKernel>("tenon.batch_norm/1", std::string("tenon.batch_norm.affine.") + dtype_name(dtype));
+    for (const auto make : image_ports(dtype)) {
+      definition.combo({make(dtype), f32_row(), f32_row(), f32_row(), f32_row()}, {make(dtype)}).may_alias(0, 0);
+    }
+    all.add(definition.deterministic().relocatable().supports([dtype](const Site& site) {
+      batch_norm_supports(site);
+      if (dtype == TN_BF16) bf16_supports(site);
+    }));
   }
-  all.add(definition.deterministic().relocatable().supports(batch_norm_supports));
   return all;
 }
 

@@ -105,9 +105,15 @@ TEST_P(Bf16Layer, EveryComboIsRight) {
     operands.push_back(network.add_input("x" + std::to_string(inputs.size()), dims).value());
     inputs.push_back(random(dims, static_cast<std::uint32_t>(inputs.size()) + 1));
   }
+  // Of one axis: above 0, as variances are.
+  const auto weights = [](const Dims& dims, std::uint32_t seed) {
+    std::vector<float> values = random(dims, seed);
+    for (float& value : values) value = dims.size() == 1 ? 0.5f + std::fabs(value) : value;
+    return values;
+  };
   for (const Dims& dims : layer.constants) {
     const auto number = static_cast<std::uint32_t>(operands.size());
-    operands.push_back(network.add_constant("c" + std::to_string(number), dims, random(dims, number + 9)).value());
+    operands.push_back(network.add_constant("c" + std::to_string(number), dims, weights(dims, number + 9)).value());
   }
   ASSERT_TRUE(network.mark_output(network.add_layer(layer.op, "layer", operands, layer.attrs).value()).ok());
   const std::vector<float> expected = run(build(network, {}), inputs);
@@ -183,6 +189,13 @@ std::vector<LayerCase> layers() {
        kMoved},
       {"reshape", "tenon.reshape/1", R"({"shape": [2, -1]})", {image}, {}, "tenon.reshape.copy", kMoved},
       {"transpose", "tenon.transpose/1", R"({"perm": [0, 2, 3, 1]})", {image}, {}, "tenon.transpose.tiled", kMoved},
+      {"batch_norm",
+       "tenon.batch_norm/1",
+       "",
+       {image},
+       {{16}, {16}, {16}, {16}},
+       "tenon.batch_norm.affine.bf16",
+       kProduct},
       {"pointwise",
        "tenon.pointwise/1",
        R"json({"expression": "max(add(mul(x0,x1),x2),0)"})json",
