@@ -16,9 +16,10 @@ struct Box {
   int row = 0, column = 0;
 };
 
-// "a+b+c" is too long for a box: the op, and the first and the last of the names.
+// "a+b+c" is too long for a box: the first and the last of the names. Conversions between formats are made of no node.
 std::string label(const json& layer) {
   const json& members = layer["fused_from"];
+  if (members.empty()) return "to " + layer["format"].get<std::string>();
   const std::string first = members.front(), last = members.back();
   return members.size() < 2 ? first : first + (members.size() > 2 ? " .. " : " + ") + last;
 }

@@ -43,8 +43,10 @@ TEST_F(EditableCacheProgram, OneConvolutionOfYoloFastest) {
   EXPECT_GT(before["cache"]["measured"], 0);
   // The graph line tells the layout that the layers have.
   std::multiset<std::string> formats, recorded;
-  for (const json& l : before["layers"]) {
-    if (l["op"] != "tenon.reformat/1" && l["format"] != "row") formats.insert(l["format"]);
+  for (const char* kind : {"layers", "views"}) {
+    for (const json& l : before[kind]) {
+      if (l["op"] != "tenon.reformat/1" && l["format"] != "row") formats.insert(l["format"]);
+    }
   }
   const json listed = parse_json(tenon({"cache", "list", at("cache.yaml"), "--json", "-"}).out);
   ASSERT_EQ(listed["graphs"].size(), 1u);
