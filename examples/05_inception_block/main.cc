@@ -114,6 +114,7 @@ tenon::Status run(const std::string& device, const std::string& svg) {
   print("as it is written", before.report);
   print("as Tenon builds it", after.report);
   for (const json& decision : free_choice.report["alternatives"]) {
+    if (decision["rule"] != kJoin) continue;
     std::printf("Left to choose, the builder %s %s:\n  %s.\n", decision["taken"] ? "makes" : "does not make",
                 decision["layer"].get<std::string>().c_str(), decision["reason"].get<std::string>().c_str());
   }
