@@ -9,6 +9,7 @@ using nlohmann::json;
 namespace {
 
 constexpr int kBoxWidth = 150, kBoxHeight = 38, kGapX = 14, kGapY = 34, kTop = 60;
+constexpr std::size_t kLetters = 23;  // that fit into a box
 
 struct Box {
   json layer;
@@ -21,7 +22,8 @@ std::string label(const json& layer) {
   const json& members = layer["fused_from"];
   if (members.empty()) return "to " + layer["format"].get<std::string>();
   const std::string first = members.front(), last = members.back();
-  return members.size() < 2 ? first : first + (members.size() > 2 ? " .. " : " + ") + last;
+  const std::string text = members.size() < 2 ? first : first + (members.size() > 2 ? " .. " : " + ") + last;
+  return text.size() <= kLetters ? text : text.substr(0, kLetters - 2) + "..";
 }
 
 std::string op_name(const json& layer) {
