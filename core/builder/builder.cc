@@ -206,21 +206,19 @@ class Rewriting {
 Result<Selection> select_layout(const Graph& graph, const BuildOptions& options, Tuner* tuner, Reformats* reformats,
                                 KnownSites* known, BuildOutput* output) {
   TENON_ASSIGN(Selection fastest, select_candidates(graph, options, tuner, reformats, known));
-  if (options.frozen || !enabled(options, kFewestRule)) return fastest;
+  const bool forced = options.forced_rules.count(kFewestRule) != 0;
+  if (forced) output->rules.emplace_back(kFewestRule, 1);
+  const bool free = std::any_of(fastest.sites.begin(), fastest.sites.end(),
+                                [](const SelectedSite& selected) { return !selected.result.fixed; });
+  if (!free || !enabled(options, kFewestRule)) return fastest;
   TENON_ASSIGN(Selection fewest, select_candidates(graph, options, tuner, reformats, known, Prefer::kFewLaunches));
   TENON_ASSIGN(const WholeTime with, whole_time(graph, fewest, reformats, options, ""));
   TENON_ASSIGN(const WholeTime without, whole_time(graph, fastest, reformats, options, ""));
   if (with.launches == without.launches) return fastest;
-  const bool forced = options.forced_rules.count(kFewestRule) != 0;
-  const auto text = [](const WholeTime& time) {
-    return fmt::format("takes {:.6f} ms in {} launches", time.ms, time.launches);
-  };
   output->alternatives.push_back(
       {kFewestRule, "", forced, forced ? with.ms : without.ms, forced ? without.ms : with.ms,
-       fmt::format("{}the graph {} with it and {} without", forced ? "forced: " : "", text(with), text(without))});
-  if (!forced) return fastest;
-  output->rules.emplace_back(kFewestRule, 1);
-  return fewest;
+       fmt::format("{}the graph {} with it and {} without", forced ? "forced: " : "", with.text(), without.text())});
+  return forced ? std::move(fewest) : std::move(fastest);
 }
 
 void log_totals(const BuildOutput& output, Logger& logger) {

@@ -304,6 +304,8 @@ Status lower(const Graph& graph, const Selection& selection, Reformats* reformat
   return Lowering(graph, selection, reformats, options, output).run();
 }
 
+std::string WholeTime::text() const { return fmt::format("takes {:.6f} ms in {} launches", ms, launches); }
+
 Result<WholeTime> whole_time(const Graph& graph, const Selection& selection, Reformats* reformats,
                              const BuildOptions& options, const std::string& layer) {
   BuildOutput output;

@@ -219,27 +219,6 @@ class Reranking {
   const Clock::time_point start_ = Clock::now();
 };
 
-/// Sites in order and the values that connect them, numbered as they come, so that names and ids do not matter.
-Hash128 graph_key(const Graph& graph, const Selection& selection, const std::string& device) {
-  std::map<ValueId, std::size_t> numbers;
-  std::string text = device;
-  const auto add = [&](const char* role, const std::vector<ValueId>& values) {
-    text += role;
-    for (const ValueId value : values) {
-      text += fmt::format(" {}", numbers.emplace(value, numbers.size()).first->second);
-    }
-  };
-  add("\ninputs", graph.inputs());
-  for (std::size_t n = 0; n < selection.order.size(); ++n) {
-    const Node& node = graph.node(selection.order[n]);
-    text += "\n" + to_text(selection.sites[selection.node_site[n]].tune->key);
-    add("", node.inputs);
-    add(" >", node.outputs);
-  }
-  add("\noutputs", graph.outputs());
-  return hash128(text);
-}
-
 }  // namespace
 
 Status rerank(const Graph& graph, const BuildOptions& options, Seconds so_far, Selection* selection,
@@ -253,7 +232,9 @@ Status rerank(const Graph& graph, const BuildOptions& options, Seconds so_far, S
 void record_graph(const Graph& graph, const Selection& selection, const std::vector<CacheGraph::Rerank>& reranked,
                   const std::string& device, TimingCache* cache) {
   CacheGraph line;
-  line.key = graph_key(graph, selection, device);
+  line.key = structure_key(graph, selection.order, device, [&](std::size_t n, NodeId) {
+    return to_text(selection.sites[selection.node_site[n]].tune->key);
+  });
   line.device = device;
   std::map<Hash128, std::uint64_t> chosen;
   for (std::size_t n = 0; n < selection.order.size(); ++n) {

@@ -8,31 +8,18 @@
 namespace tenon {
 namespace {
 
-/// Sites and values as they come, so that names and ids do not matter.
-Hash128 key_of(const Graph& graph, const BuildOptions& options) {
-  std::map<ValueId, std::size_t> numbers;
-  std::string text = "rivals\n" + options.device->info().signature;
-  const auto add = [&](const char* role, const std::vector<ValueId>& values) {
-    text += role;
-    for (const ValueId value : values) {
-      text += fmt::format(" {}", numbers.emplace(value, numbers.size()).first->second);
-    }
-  };
-  add("\ninputs", graph.inputs());
-  const auto order = graph.topological_order();
-  for (const NodeId id : order.ok() ? *order : std::vector<NodeId>()) {
-    const Node& node = graph.node(id);
-    text += "\n" + Site::create(describe_site(graph, id, site_flags(options)), *options.device)->text();
-    add("", node.inputs);
-    add(" >", node.outputs);
-  }
-  add("\noutputs", graph.outputs());
-  return hash128(text);
+std::string site_text(const Graph& graph, NodeId id, const BuildOptions& options) {
+  return Site::create(describe_site(graph, id, site_flags(options)), *options.device)->text();
 }
 
-std::string text_of(const std::optional<WholeTime>& time) {
-  return time ? fmt::format("takes {:.6f} ms in {} launches", time->ms, time->launches) : "cannot run";
+Hash128 key_of(const Graph& graph, const BuildOptions& options) {
+  const auto order = graph.topological_order();
+  return structure_key(graph, order.ok() ? *order : std::vector<NodeId>(),
+                       "rivals\n" + options.device->info().signature,
+                       [&](std::size_t, NodeId id) { return site_text(graph, id, options); });
 }
+
+std::string text_of(const std::optional<WholeTime>& time) { return time ? time->text() : "cannot run"; }
 
 bool is_better(const WholeTime& a, const WholeTime& b, double noise) {
   if (std::abs(a.ms - b.ms) <= noise && a.launches != b.launches) return a.launches < b.launches;
@@ -56,7 +43,6 @@ Result<bool> Rivals::keeps(const std::string& rule, const std::string& layer, co
   Alternative decision;
   const auto recorded = std::find_if(line_.regions.begin(), line_.regions.end(),
                                      [&](const auto& region) { return region.rule == rule && region.layer == layer; });
-  const std::string region = region_text(rule, matched, without);
   saved_.reset();
   if (options_.forced_rules.count(rule) != 0) {
     decision.taken = true;
@@ -67,13 +53,16 @@ Result<bool> Rivals::keeps(const std::string& rule, const std::string& layer, co
     now_.reset();
   } else if (options_.frozen || recorded_rules_.count(rule) != 0) {
     return false;
-  } else if (const auto equal = regions_.find(region); equal != regions_.end()) {
-    decision = equal->second;
-    decision.reason = "as an equal one";
-    if (decision.taken) now_.reset();
   } else {
-    TENON_ASSIGN(decision, compare(layer, without, with));
-    regions_[region] = decision;
+    const auto [equal, added] = regions_.emplace(region_text(rule, matched, without), Alternative());
+    if (added) {
+      TENON_ASSIGN(equal->second, compare(layer, without, with));
+      decision = equal->second;
+    } else {
+      decision = equal->second;
+      decision.reason = "as an equal one";
+      if (decision.taken) now_.reset();
+    }
   }
   decision.rule = rule;
   decision.layer = layer;
@@ -118,8 +107,7 @@ Result<std::optional<WholeTime>> Rivals::time(Graph graph, const std::string& la
 std::string Rivals::region_text(const std::string& rule, const std::vector<NodeId>& matched, const Graph& graph) const {
   std::string text = rule;
   for (const NodeId id : matched) {
-    if (id == kNoId) continue;
-    text += "\n" + Site::create(describe_site(graph, id, site_flags(options_)), *options_.device)->text();
+    if (id != kNoId) text += "\n" + site_text(graph, id, options_);
   }
   return text;
 }

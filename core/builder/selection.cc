@@ -314,6 +314,26 @@ std::uint32_t site_flags(const BuildOptions& options, const std::vector<LayerRul
          (options.allow_nondeterministic ? unsigned{TN_SITE_ALLOW_NONDETERMINISTIC} : 0u);
 }
 
+Hash128 structure_key(const Graph& graph, const std::vector<NodeId>& order, const std::string& begin,
+                      const std::function<std::string(std::size_t n, NodeId id)>& text_of) {
+  std::map<ValueId, std::size_t> numbers;
+  std::string text = begin;
+  const auto add = [&](const char* role, const std::vector<ValueId>& values) {
+    text += role;
+    for (const ValueId value : values) {
+      text += fmt::format(" {}", numbers.emplace(value, numbers.size()).first->second);
+    }
+  };
+  add("\ninputs", graph.inputs());
+  for (std::size_t n = 0; n < order.size(); ++n) {
+    text += "\n" + text_of(n, order[n]);
+    add("", graph.node(order[n]).inputs);
+    add(" >", graph.node(order[n]).outputs);
+  }
+  add("\noutputs", graph.outputs());
+  return hash128(text);
+}
+
 bool has_layer_rule(const Node& node, const BuildOptions& options) {
   return !rules_for(node, options.layer_rules).empty();
 }

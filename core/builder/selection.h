@@ -1,6 +1,7 @@
 // Selection: one candidate for every site of a graph, and the conversions between formats that the choice needs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -75,9 +76,15 @@ std::uint32_t site_flags(const BuildOptions& options, const std::vector<LayerRul
 /// Whether a rule of the caller is about the node.
 bool has_layer_rule(const Node& node, const BuildOptions& options);
 
+/// Of the nodes in order and the values that connect them, numbered as they come, so that names and ids do not matter.
+/// `text_of` tells what the n-th node is.
+Hash128 structure_key(const Graph& graph, const std::vector<NodeId>& order, const std::string& begin,
+                      const std::function<std::string(std::size_t n, NodeId id)>& text_of);
+
+enum class Prefer { kTime, kFewLaunches };
+
 /// Enumerates, times and chooses for a whole graph: the layout that takes least time, or of those with the fewest
 /// launches the one that does.
-enum class Prefer { kTime, kFewLaunches };
 Result<Selection> select_candidates(const Graph& graph, const BuildOptions& options, Tuner* tuner, Reformats* reformats,
                                     KnownSites* known, Prefer prefer = Prefer::kTime);
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "core/base/failure.h"
 #include "core/base/text.h"

@@ -27,17 +27,6 @@ std::vector<float> random(const Dims& dims, std::uint32_t seed, float scale = 1)
   return values;
 }
 
-/// Relative l2 distance.
-double distance(const std::vector<float>& expected, const std::vector<float>& found) {
-  EXPECT_EQ(expected.size(), found.size());
-  double difference = 0, total = 0;
-  for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
-    difference += (double{expected[i]} - found[i]) * (double{expected[i]} - found[i]);
-    total += double{expected[i]} * expected[i];
-  }
-  return std::sqrt(difference / total);
-}
-
 class Bf16 : public ::testing::Test {
  protected:
   void SetUp() override {

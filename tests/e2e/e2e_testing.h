@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -105,6 +106,17 @@ inline std::vector<std::string> listing(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+/// Relative l2 distance.
+inline double distance(const std::vector<float>& expected, const std::vector<float>& found) {
+  EXPECT_EQ(expected.size(), found.size());
+  double difference = 0, total = 0;
+  for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
+    difference += (double{expected[i]} - found[i]) * (double{expected[i]} - found[i]);
+    total += double{expected[i]} * expected[i];
+  }
+  return std::sqrt(difference / total);
 }
 
 }  // namespace tenon::e2e

@@ -117,17 +117,6 @@ class Precision : public ::testing::Test {
   Library library_ = Library::create().value();
 };
 
-/// Relative l2 distance.
-double distance(const std::vector<float>& expected, const std::vector<float>& found) {
-  EXPECT_EQ(expected.size(), found.size());
-  double difference = 0, total = 0;
-  for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
-    difference += (double{expected[i]} - found[i]) * (double{expected[i]} - found[i]);
-    total += double{expected[i]} * expected[i];
-  }
-  return std::sqrt(difference / total);
-}
-
 class HalfLayer : public Precision, public ::testing::WithParamInterface<LayerCase> {};
 
 // Each tactic is compared with the op's reference while it is tuned; the chosen one with the CPU in f32 here.
