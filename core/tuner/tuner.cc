@@ -373,7 +373,8 @@ class Tuner::SiteTuning {
   /// may win, candidates are tried, the likeliest fastest first, until one works.
   Status settle_for_estimates(std::vector<std::size_t> rest, Trials* trials) {
     for (const std::size_t i : rest) {
-      const double estimate = estimate_ms(*site_.site, candidates_[i]);
+      const bool view = is_view_kernel(candidates_[i].kernel);
+      const double estimate = view ? kViewMs : estimate_ms(*site_.site, candidates_[i]);
       if (estimate < 0) continue;
       result_.times[i].state = State::kEstimated;
       result_.times[i].ms = estimate;

@@ -264,6 +264,14 @@ void add_siblings(std::vector<Row>* rows) {
     const Value a = relu(make, conv(make, x, 3, false)), b = relu(make, conv(make, x, 2, false));
     make.output(make.op("softmax", {make.op("concat", {conv(make, a, 5, false), b}, {{"axis", 1}})}, {{"axis", 3}}));
   });
+  // The concatenation cannot overlap with the joint result: what follows `a` in it would lie where `b` is.
+  row("a_sibling_in_the_middle_of_a_concatenation", 1, [](NetworkMaker& make) {
+    const Value x = make.input({1, 4, 6, 5});
+    const Value a = conv(make, x, 3, true), b = conv(make, x, 2, true);
+    const Value before = make.op("cos", {x}), behind = make.op("sin", {x});
+    make.output(make.op("softmax", {make.op("concat", {before, a, behind}, {{"axis", 1}})}, {{"axis", 3}}));
+    make.output(make.op("softmax", {b}, {{"axis", 3}}));
+  });
   row("three_and_two", 2, [](NetworkMaker& make) {
     const Value x = image(make);
     for (const bool bias : {true, false, true, true, false}) {
@@ -295,9 +303,10 @@ void add_siblings(std::vector<Row>* rows) {
   });
   row("other_attributes", 0, [](NetworkMaker& make) {
     const Value x = image(make);
-    make.output(make.op("softmax", {conv(make, x, 3, false)}, {{"axis", 3}}));
-    make.output(make.op("softmax", {make.op("conv2d", {x, numbers(make, {2, 4, 3, 3})}, {{"dilations", {1, 2}}})},
-                        {{"axis", 3}}));
+    for (const json& pads : {json{1, 1, 1, 1}, json{0, 2, 2, 0}}) {  // of equal dims
+      const Value y = make.op("conv2d", {x, numbers(make, {3, 4, 3, 3})}, {{"pads", pads}});
+      make.output(make.op("softmax", {y}, {{"axis", 3}}));
+    }
   });
   row("groups", 0, [](NetworkMaker& make) {
     const Value x = image(make);
