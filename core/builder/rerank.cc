@@ -32,7 +32,7 @@ struct Pair {
 };
 
 /// The sites worth comparing, the hottest first. What takes less than noise of the whole cannot show in it.
-std::vector<Pair> pairs_of(const Selection& selection) {
+std::vector<Pair> pairs_of(const Selection& selection, bool fewest_launches) {
   std::vector<double> ms(selection.sites.size(), 0);
   double total = 0;
   for (const std::size_t site : selection.node_site) {
@@ -49,7 +49,8 @@ std::vector<Pair> pairs_of(const Selection& selection) {
     const auto rival = fastest_candidate(selected.result, [&](std::size_t i) {
       const Candidate& candidate = selected.tune->enumeration.candidates[i];
       return i != selected.chosen && candidate.combo_text == selected.candidate().combo_text &&
-             selected.result.times[i].ms <= limit;
+             selected.result.times[i].ms <= limit &&
+             (!fewest_launches || selected.result.times[i].launches <= selected.result.times[selected.chosen].launches);
     });
     if (rival) pairs.push_back({s, *rival, ms[s] / total});
   }
@@ -76,7 +77,7 @@ class Reranking {
         output_(*output) {}
 
   Status run() {
-    const std::vector<Pair> pairs = pairs_of(selection_);
+    const std::vector<Pair> pairs = pairs_of(selection_, options_.forced_rules.count(kFewestLaunchesRule) != 0);
     if (pairs.empty()) return {};
     const Status status = prepare(output_.plan, &best_);
     if (!status.ok()) {
