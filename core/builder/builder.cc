@@ -205,7 +205,7 @@ class Rewriting {
 Result<Selection> select_layout(const Graph& graph, const BuildOptions& options, Tuner* tuner, Reformats* reformats,
                                 KnownSites* known, BuildOutput* output) {
   TENON_ASSIGN(Selection fastest, select_candidates(graph, options, tuner, reformats, known));
-  const bool forced = options.forced_rules.count(kFewestLaunchesRule) != 0;
+  const bool forced = preferred(options) == Prefer::kFewLaunches;
   if (forced) output->rules.emplace_back(kFewestLaunchesRule, 1);
   const bool free = std::any_of(fastest.sites.begin(), fastest.sites.end(),
                                 [](const SelectedSite& selected) { return !selected.result.fixed; });

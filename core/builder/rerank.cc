@@ -32,7 +32,7 @@ struct Pair {
 };
 
 /// The sites worth comparing, the hottest first. What takes less than noise of the whole cannot show in it.
-std::vector<Pair> pairs_of(const Selection& selection, bool fewest_launches) {
+std::vector<Pair> pairs_of(const Selection& selection, Prefer prefer) {
   std::vector<double> ms(selection.sites.size(), 0);
   double total = 0;
   for (const std::size_t site : selection.node_site) {
@@ -50,7 +50,8 @@ std::vector<Pair> pairs_of(const Selection& selection, bool fewest_launches) {
       const Candidate& candidate = selected.tune->enumeration.candidates[i];
       return i != selected.chosen && candidate.combo_text == selected.candidate().combo_text &&
              selected.result.times[i].ms <= limit &&
-             (!fewest_launches || selected.result.times[i].launches <= selected.result.times[selected.chosen].launches);
+             (prefer == Prefer::kTime ||
+              selected.result.times[i].launches <= selected.result.times[selected.chosen].launches);
     });
     if (rival) pairs.push_back({s, *rival, ms[s] / total});
   }
@@ -77,7 +78,7 @@ class Reranking {
         output_(*output) {}
 
   Status run() {
-    const std::vector<Pair> pairs = pairs_of(selection_, options_.forced_rules.count(kFewestLaunchesRule) != 0);
+    const std::vector<Pair> pairs = pairs_of(selection_, preferred(options_));
     if (pairs.empty()) return {};
     const Status status = prepare(output_.plan, &best_);
     if (!status.ok()) {
