@@ -1,9 +1,10 @@
 // Times convolutions in oneDNN alone, all of a network one after the other, in the formats that oneDNN likes best.
 //
-//   onednn_convolutions PASSES < LIST      each line of LIST: batch C H W K KH KW stride_h stride_w top left bottom right groups
+//   onednn_convolutions PASSES < LIST      each line of LIST: batch C H W K KH KW stride_h stride_w top left bottom
+//   right groups
 //
-// float32 with bias and ReLU. Prints the median milliseconds of a pass over all of them; what a network needs beside its
-// convolutions (pooling, conversions, sums) is not in it. Threads: OMP_NUM_THREADS.
+// float32 with bias and ReLU. Prints the median milliseconds of a pass over all of them; what a network needs beside
+// its convolutions (pooling, conversions, sums) is not in it. Threads: OMP_NUM_THREADS.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -44,10 +45,10 @@ Layer make_layer(const std::vector<memory::dim>& d, const dnnl::engine& engine) 
   relu.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f);
   dnnl::primitive_attr attr;
   attr.set_post_ops(relu);
-  const dnnl::convolution_forward::desc what(
-      dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, any({n, c, d[2], d[3]}), weights,
-      memory::desc({k}, memory::data_type::f32, memory::format_tag::x), any({n, k, out_h, out_w}), {d[7], d[8]},
-      {d[9], d[10]}, {d[11], d[12]});
+  const dnnl::convolution_forward::desc what(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+                                             any({n, c, d[2], d[3]}), weights,
+                                             memory::desc({k}, memory::data_type::f32, memory::format_tag::x),
+                                             any({n, k, out_h, out_w}), {d[7], d[8]}, {d[9], d[10]}, {d[11], d[12]});
   const dnnl::convolution_forward::primitive_desc how(what, attr, engine);
   return {dnnl::convolution_forward(how),
           {{DNNL_ARG_SRC, filled(how.src_desc(), engine)},
