@@ -64,7 +64,9 @@ __device__ __forceinline__ void store_cluster_tile(const typename Tile::Sums& su
     }
     store_quad(sum, row, place, to, epilogue);
   }
-  cluster.sync();
+  // What a thread read is added by now, and no block reads what another stores: without the fence of cluster.sync(),
+  // which would wait for the stores.
+  asm volatile("barrier.cluster.arrive.relaxed;\n\tbarrier.cluster.wait;" ::: "memory");
 #endif
 }
 
