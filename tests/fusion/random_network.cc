@@ -20,7 +20,8 @@ constexpr std::int64_t kMaxElements = 3000;
 
 class Generator : private RandomPieces {
  public:
-  Generator(const Library& library, const Recipe& recipe) : RandomPieces(library, recipe.seed), recipe_(recipe) {
+  Generator(const Library& library, const Recipe& recipe, std::int32_t dtype)
+      : RandomPieces(library, recipe.seed, dtype), recipe_(recipe) {
     batch_ = random_.one_of<std::int64_t>({1, 1, 1, 2, 3});
     const std::int64_t channels = random_.one_of<std::int64_t>({1, 2, 3, 4, 6, 8, 8, 16});
     put(make_.input({batch_, channels, random_.between(1, 9), random_.between(1, 9)}));
@@ -466,8 +467,8 @@ Recipe recipe_of(std::uint64_t seed) {
   return recipe;
 }
 
-RandomNetwork make_random_network(const Library& library, const Recipe& recipe) {
-  return Generator(library, recipe).run();
+RandomNetwork make_random_network(const Library& library, const Recipe& recipe, std::int32_t dtype) {
+  return Generator(library, recipe, dtype).run();
 }
 
 }  // namespace tenon::fusion
