@@ -35,6 +35,7 @@ DENSE = "plugins/fully_connected/fully_connected_rules.cc"
 FOLDING = "core/graph/passes.cc"
 NORM = "plugins/layer_norm/layer_norm_rules.cc"
 PAD = "plugins/pad/pad_rules.cc"
+QUANTIZE = "plugins/quantize/quantize_rules.cc"
 RESHAPE = "plugins/reshape/reshape_rules.cc"
 RESHAPE_FORM = "plugins/common/reshape_form.h"
 SHUFFLE = "plugins/channel_shuffle/channel_shuffle_rules.cc"
@@ -267,6 +268,32 @@ MUTANTS = [
     Mutant("tenon.fold_pad_into_avg_pool/1", "the pads do not count", PAD, "rewrite(graph, match, 0, true, {})",
            "rewrite(graph, match, 0, false, {})"),
     Mutant("tenon.fold_pad_into_avg_pool/1", "its own pads count", PAD, "if (pad != 0) throw", "if (pad < 0) throw"),
+    Mutant("tenon.drop_dequantize_quantize/1", "any scale", QUANTIZE, "scales == other.scales && ", ""),
+    Mutant("tenon.drop_dequantize_quantize/1", "any zero point", QUANTIZE, " && zeros == other.zeros", ""),
+    Mutant("tenon.drop_dequantize_quantize/1", "any axis", QUANTIZE, "axis == other.axis && ", ""),
+    Mutant("tenon.drop_dequantize_quantize/1", "any dtype", QUANTIZE, "dtype == other.dtype && ", ""),
+    Mutant("tenon.drop_dequantize_quantize/1", "infinite products", QUANTIZE, "FLT_MAX / 131072", "FLT_MAX"),
+    Mutant("tenon.quantize_before_moving/1", "scales of an axis", QUANTIZE,
+           "!scheme_of(graph, quantize).one_for_all()", "scheme_of(graph, quantize).scales.empty()"),
+    Mutant("tenon.quantize_before_moving/1", "more is quantized", QUANTIZE,
+           "graph.value_dims(x).elements() > graph.value_dims(graph.output(quantize)).elements() &&",
+           "graph.value_dims(x).elements() < 0 &&"),
+    Mutant("tenon.quantize_before_moving/1", "any dequantize", QUANTIZE, "return undoes(graph, quantize, node);",
+           "return undoes(graph, quantize, node) || node != TN_NO_ID;"),
+    Mutant("tenon.quantize_before_moving/1", "attributes are lost", QUANTIZE,
+           "graph.attrs(graph.node_attrs(moving))", "graph.attrs()"),
+    Mutant("tenon.quantize_before_moving/1", "inputs are lost", QUANTIZE, "graph.num_inputs(match.node(1)); ++n)",
+           "graph.num_inputs(match.node(1)) - 1; ++n)"),
+    Mutant("tenon.quantize_before_pad/1", "zeros stay zeros", QUANTIZE, 'filling == TN_NO_ID ? match.value("zero")',
+           "filling == TN_NO_ID ? filling"),
+    Mutant("tenon.quantize_before_pad/1", "axes are lost", QUANTIZE, 'filling, match.value("axes")', "filling, TN_NO_ID"),
+    Mutant("tenon.quantize_before_concat/1", "any parts", QUANTIZE, "part != TN_NO_ID && !meets", "part != TN_NO_ID && n < 0 && !meets"),
+    Mutant("tenon.quantize_before_concat/1", "the last part first", QUANTIZE,
+           "inputs.push_back(quantized(graph, match, part))", "inputs.insert(inputs.begin(), quantized(graph, match, part))"),
+    Mutant("tenon.drop_relu_before_quantize/1", "any zero point", QUANTIZE, "zero != quantized_range(scheme.dtype).low",
+           "zero < quantized_range(scheme.dtype).low"),
+    Mutant("tenon.drop_relu_after_dequantize/1", "the first channel's zero point", QUANTIZE,
+           "for (const int64_t zero : scheme.zeros) {", "for (const int64_t zero : {scheme.zeros[0]}) {"),
     Mutant("reshapes", "axis 0 as a batch of any size", RESHAPE_FORM,
            "return std::all_of(form.begin(), form.end(), is_number) || form[0].copies(0) || form[0].is_rest();",
            "return !form.empty() || std::all_of(form.begin(), form.end(), is_number);"),

@@ -335,6 +335,7 @@ const std::vector<Row>& rows() {
     add_siblings(&made);
     add_transformers(&made);
     add_moving_rows(&made);
+    add_quantized_rows(&made);
     return made;
   }();
   return all;
