@@ -1,7 +1,11 @@
-// Rules of quantized networks, which hold a quantize and a dequantize around every op. A quantize moves in front of
-// what only moves values, so that it meets the dequantize before it, and both go. A dequantize behind a quantize stays:
-// the two round.
+// Rules of quantized networks, which hold a quantize and a dequantize around every op. All are exact.
+// - A dequantize and the quantize behind it go where they have the same numbers.
+// - A quantize and the dequantize behind it round, so they stay, as one expression, unless what they read was rounded
+// so
+//   already. This way round comes first: an expression joins what is around it, integers do not.
+// - What is left of quantizes moves in front of what only moves values, of which there are fewer bytes then.
 #include <cfloat>
+#include <cstdio>
 #include <tenon/sdk/fusion.hpp>
 
 #include "plugins/common/reshape_form.h"
@@ -69,6 +73,9 @@ bool undoes(const GraphView& graph, TnNodeId quantize, TnNodeId dequantize) {
 
 // Ops that give elements of input 0 and nothing else, whatever the elements are.
 const char* const kMoving[] = {"tenon.reshape/1", "tenon.transpose/1", "tenon.slice/1", "tenon.channel_shuffle/1"};
+bool only_moves(const std::string& op) {
+  return std::find(std::begin(kMoving), std::end(kMoving), op) != std::end(kMoving);
+}
 
 // Whether a quantize node that moved up to `value` would go: `value` is constant, or a dequantize undone by it, or
 // moved from one.
@@ -79,9 +86,57 @@ bool meets_its_dequantize(const GraphView& graph, TnNodeId quantize, TnValueId v
     if (node == TN_NO_ID) return false;
     const std::string op = graph.node_op(node);
     if (op == "tenon.dequantize/1") return undoes(graph, quantize, node);
-    if (std::find(std::begin(kMoving), std::end(kMoving), op) == std::end(kMoving)) return false;
+    if (!only_moves(op)) return false;
     value = graph.input(node, 0);
   }
+}
+
+// Whether each window holds a cell of the image: one that holds none gives -infinity.
+bool has_no_empty_window(const Attrs& pool) {
+  const List<int64_t> kernel = pool.i64s("kernel"), pads = pool.i64s("pads"), dilations = pool.i64s("dilations");
+  for (int n = 0; n < 2; ++n) {
+    if (dilations[n] != 1 || pads[n] >= kernel[n] || pads[n + 2] >= kernel[n]) return false;
+  }
+  return true;
+}
+
+// Whether every element of `value` is one that the quantize node and its dequantize give, so that they would give it
+// again: it comes from a dequantize with the same numbers through ops that choose some elements, or 0. False too where
+// this takes more than *budget nodes to see.
+bool is_rounded(const GraphView& graph, TnNodeId quantize, TnValueId value, int* budget) {
+  const TnNodeId node = graph.producer(value);
+  if (node == TN_NO_ID || --*budget < 0) return false;
+  const std::string op = graph.node_op(node);
+  if (op == "tenon.dequantize/1") return undoes(graph, quantize, node);
+  if (op == "tenon.concat/1") {
+    for (int n = 0; n < graph.num_inputs(node); ++n) {
+      if (!is_rounded(graph, quantize, graph.input(node, n), budget)) return false;
+    }
+    return true;
+  }
+  const bool chooses = only_moves(op) || op == "tenon.relu/1" ||
+                       (op == "tenon.max_pool/1" && has_no_empty_window(graph.node_attrs(node)));
+  return chooses && is_rounded(graph, quantize, graph.input(node, 0), budget);
+}
+
+void check_pair(const GraphView& graph, const Match& match) {
+  if (!undoes(graph, match.node(1), match.node(0))) throw Declined("the numbers differ");
+  if (!scheme_of(graph, match.node(0)).one_for_all()) throw Declined("there are several scales");
+}
+
+// y = (saturate(round(x / scale) + zero) - zero) * scale. NaN becomes the smallest number, -0 becomes 0.
+void fuse_pair(GraphView& graph, const Match& match) {
+  const Scheme scheme = scheme_of(graph, match.node(0));
+  const IntegerRange range = quantized_range(scheme.dtype);
+  const int low = range.low - static_cast<int>(scheme.zeros[0]), high = range.high - static_cast<int>(scheme.zeros[0]);
+  char scale[32], expression[200];
+  std::snprintf(scale, sizeof scale, "%.9g", static_cast<double>(scheme.scales[0]));  // gives the same f32 back
+  std::snprintf(expression, sizeof expression,
+                "t1=add(round_even(div(x0,%s)),0);mul(min(select(less(%d,t1),t1,%d),%d),%s)", scale, low, low, high,
+                scale);
+  graph.replace(
+      graph.output(match.node(0)),
+      graph.add_node("tenon.pointwise/1", "", graph.attrs().str("expression", expression), {match.value("x")}));
 }
 
 // Moving up must not mean that more is rounded.
@@ -175,6 +230,23 @@ Definitions quantize_rules() {
               .rewrite([](GraphView& graph, const Match& match) {
                 replace_by(graph, graph.output(match.node(0)), match.value("x"));
               }));
+  const std::string pair = "tenon.dequantize/1(tenon.quantize/1($x,$from:const,$from_zero:const?)," + numbers;
+  all.add(rule("tenon.drop_second_rounding/1",
+               "a quantize and a dequantize of what was rounded by the same numbers already", pair)
+              .check([](const GraphView& graph, const Match& match) {
+                check_pair(graph, match);
+                int budget = 256;
+                if (!is_rounded(graph, match.node(1), match.value("x"), &budget))
+                  throw Declined("it is not rounded yet");
+              })
+              .rewrite([](GraphView& graph, const Match& match) {
+                replace_by(graph, graph.output(match.node(0)), match.value("x"));
+              }));
+  all.add(rule("tenon.fuse_quantize_dequantize/1",
+               "a quantize and the dequantize behind it as an expression that rounds", pair)
+              .priority(-1)
+              .check(check_pair)
+              .rewrite(fuse_pair));
   // Behind the rules that make more of what moves.
   all.add(rule("tenon.quantize_before_moving/1", "what is only moved is quantized before",
                "tenon.quantize/1(" + moving + "($x,$a?,$b?,$c?,$d?)," + numbers)

@@ -25,10 +25,10 @@ class QuantizedSteps : protected RandomPieces {
   void quantized() {
     const Value x = random_.one_of(exact_);
     const Quantization how = quantization(x);
-    Value y = random_.chance(80) ? inner(rounded(make_, x, how)) : x;
+    Value y = random_.chance(80) ? inner(stepped(x, how)) : x;
     for (std::int64_t n = random_.between(0, 3); n > 0; --n) y = inner(moved_exactly(y, how));
-    y = rounded(make_, y, random_.chance(75) ? of_rank(how, y) : quantization(y));
-    put_exact(random_.chance(20) ? inner(y) : y);
+    y = stepped(y, random_.chance(75) ? of_rank(how, y) : quantization(y));
+    put_exact(y);
     if (random_.chance(30)) put(unary(y));
   }
 
@@ -57,9 +57,21 @@ class QuantizedSteps : protected RandomPieces {
     if (how.scales.size() == 1 || fits) return how;
     return {{how.scales[0]}, how.zeros.empty() ? how.zeros : Dims{how.zeros[0]}, how.dtype};
   }
+  /// x in steps of the scale. Now and then something else reads the integers too.
+  Value stepped(const Value& x, Quantization how) {
+    const Value integers = quantize(make_, x, how), y = dequantize(make_, integers, how);
+    if (!random_.chance(35)) return y;
+    for (float& scale : how.scales) scale *= 2;
+    put_exact(dequantize(make_, integers, how));
+    return y;
+  }
   Value moved_exactly(const Value& x, const Quantization& how) {
     const int first = varying_ ? 1 : 0;  // axis that may change
     if (random_.chance(25)) return make_.op("relu", {x});
+    if (x.rank() == 4 && random_.chance(20) && x.dims[2] > 0 && x.dims[3] > 0) {
+      const std::int64_t pad = random_.below(2);
+      return make_.op("max_pool", {x}, {{"kernel", {1 + pad, 1}}, {"strides", {1, 2}}, {"pads", {pad, 0, pad, 0}}});
+    }
     if (x.rank() <= first) return x;
     const int axis = static_cast<int>(random_.between(first, x.rank() - 1));
     const std::int64_t size = x.dims[static_cast<std::size_t>(axis)];
@@ -86,7 +98,7 @@ class QuantizedSteps : protected RandomPieces {
       }
       default: {
         if (elements(x.dims) > 700) return x;
-        std::vector<Value> parts = {x, random_.chance(70) ? rounded(make_, make_.op("neg", {x}), of_rank(how, x)) : x};
+        std::vector<Value> parts = {x, random_.chance(70) ? stepped(make_.op("neg", {x}), of_rank(how, x)) : x};
         if (random_.chance(25) && !varying_) parts.push_back(random_constant(x.dims, -1, 1));
         return make_.op("concat", parts, {{"axis", axis}});
       }
