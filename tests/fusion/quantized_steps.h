@@ -25,6 +25,7 @@ class QuantizedSteps : protected RandomPieces {
   void quantized() {
     const Value x = random_.one_of(exact_);
     const Quantization how = quantization(x);
+    shares_integers_ = random_.chance(40);
     Value y = random_.chance(80) ? inner(stepped(x, how)) : x;
     for (std::int64_t n = random_.between(0, 3); n > 0; --n) y = inner(moved_exactly(y, how));
     y = stepped(y, random_.chance(75) ? of_rank(how, y) : quantization(y));
@@ -57,10 +58,10 @@ class QuantizedSteps : protected RandomPieces {
     if (how.scales.size() == 1 || fits) return how;
     return {{how.scales[0]}, how.zeros.empty() ? how.zeros : Dims{how.zeros[0]}, how.dtype};
   }
-  /// x in steps of the scale. Now and then something else reads the integers too.
+  /// x in steps of the scale. In some steps something else reads the integers too.
   Value stepped(const Value& x, Quantization how) {
     const Value integers = quantize(make_, x, how), y = dequantize(make_, integers, how);
-    if (!random_.chance(35)) return y;
+    if (!shares_integers_ || random_.chance(20)) return y;
     for (float& scale : how.scales) scale *= 2;
     put_exact(dequantize(make_, integers, how));
     return y;
@@ -75,7 +76,7 @@ class QuantizedSteps : protected RandomPieces {
     if (x.rank() <= first) return x;
     const int axis = static_cast<int>(random_.between(first, x.rank() - 1));
     const std::int64_t size = x.dims[static_cast<std::size_t>(axis)];
-    switch (random_.below(5)) {
+    switch (random_.below(7)) {
       case 0: {
         Dims perm;
         for (int n = 0; n < x.rank(); ++n) perm.push_back(n);
@@ -106,6 +107,7 @@ class QuantizedSteps : protected RandomPieces {
   }
 
   std::vector<Value> exact_;
+  bool shares_integers_ = false;
 };
 
 }  // namespace tenon::fusion
