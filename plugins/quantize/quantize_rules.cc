@@ -5,7 +5,7 @@
 //   already. This way round comes first: an expression joins what is around it, integers do not.
 // - What is left of quantizes moves in front of what only moves values, of which there are fewer bytes then.
 #include <cfloat>
-#include <cstdio>
+#include <charconv>
 #include <tenon/sdk/fusion.hpp>
 
 #include "plugins/common/reshape_form.h"
@@ -129,11 +129,12 @@ void fuse_pair(GraphView& graph, const Match& match) {
   const Scheme scheme = scheme_of(graph, match.node(0));
   const IntegerRange range = quantized_range(scheme.dtype);
   const int low = range.low - static_cast<int>(scheme.zeros[0]), high = range.high - static_cast<int>(scheme.zeros[0]);
-  char scale[32], expression[200];
-  std::snprintf(scale, sizeof scale, "%.9g", static_cast<double>(scheme.scales[0]));  // gives the same f32 back
-  std::snprintf(expression, sizeof expression,
-                "t1=add(round_even(div(x0,%s)),0);mul(min(select(less(%d,t1),t1,%d),%d),%s)", scale, low, low, high,
-                scale);
+  char digits[32];  // of a double, which gives the same f32 back
+  const std::to_chars_result end = std::to_chars(digits, std::end(digits), static_cast<double>(scheme.scales[0]));
+  const std::string scale(digits, end.ptr), least = std::to_string(low), most = std::to_string(high);
+  const std::string at_least = "select(less(" + least + ",t1),t1," + least + ")";
+  const std::string expression =
+      "t1=add(round_even(div(x0," + scale + ")),0);mul(min(" + at_least + "," + most + ")," + scale + ")";
   graph.replace(
       graph.output(match.node(0)),
       graph.add_node("tenon.pointwise/1", "", graph.attrs().str("expression", expression), {match.value("x")}));
