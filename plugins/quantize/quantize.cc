@@ -207,6 +207,6 @@ Definitions quantize_definitions() {
 }  // namespace tenon::plugins
 
 TENON_PLUGIN("tenon.quantize", "1", "Apache-2.0", tenon::plugins::quantize_definitions(),
-             tenon::plugins::quantize_kernels(), tenon::plugins::requantize_definitions(),
-             tenon::plugins::dynamic_quantize_definitions(), tenon::plugins::matmul_integer_definitions(),
-             tenon::plugins::conv_integer_definitions())
+             tenon::plugins::quantize_kernels(), tenon::plugins::quantize_rules(),
+             tenon::plugins::requantize_definitions(), tenon::plugins::dynamic_quantize_definitions(),
+             tenon::plugins::matmul_integer_definitions(), tenon::plugins::conv_integer_definitions())

@@ -86,6 +86,7 @@ inline void generate_bytes(const Generate& call) {
 
 Definitions quantize_definitions();
 Definitions quantize_kernels();
+Definitions quantize_rules();
 Definitions requantize_definitions();
 Definitions dynamic_quantize_definitions();
 Definitions matmul_integer_definitions();

@@ -20,8 +20,12 @@ struct Difference {
   std::string output;  ///< where
 };
 
-/// The worst of all outputs; infinite where only one side is NaN, or the outputs are not the same ones.
-Difference difference(const Outputs& found, const Outputs& expected);
+/// By output; infinite where only one side is NaN, or an output is missing.
+using Differences = std::map<std::string, Difference>;
+Differences differences(const Outputs& found, const Outputs& expected);
+
+/// The worst of all outputs. Ten times `rounding`, what rounding alone does to each output, does not count.
+Difference worst(const Differences& all, const Differences& rounding = {});
 
 /// `tolerance` of l2, ten times as much of one element.
 inline bool too_large(const Difference& d, double tolerance) {
@@ -59,7 +63,7 @@ class Engines {
   static constexpr int kKinds = 3;
   /// Runs on random input, which the seed decides; axis 0 of inputs with a profile is `batch`, if not 0.
   Outputs run(const Built& built, std::uint64_t seed, std::int64_t batch = 0);
-  /// The same by the ops' plain references, node by node as the network is.
+  /// The same by the ops' plain references, node by node as the network is, whose inputs are all f32 or all f64.
   Outputs reference(const Network& network, std::uint64_t seed);
 
  private:

@@ -37,21 +37,30 @@ struct Value {
 
 class NetworkMaker {
  public:
-  explicit NetworkMaker(const Library& library) : network_(must(Network::create(library))) {}
+  /// Inputs and constants of floats are f32, or the same numbers as f64.
+  explicit NetworkMaker(const Library& library, std::int32_t dtype = TN_F32)
+      : network_(must(Network::create(library))), dtype_(dtype) {}
 
-  Value input(const Dims& dims) { return {must(network_.add_input("x" + std::to_string(inputs_++), dims)), dims}; }
+  Value input(const Dims& dims) {
+    return {must(network_.add_input("x" + std::to_string(inputs_++), dims, dtype_)), dims};
+  }
   Value constant(const Dims& dims, const std::vector<float>& values) {
-    return {must(network_.add_constant(next_name("c"), dims, values)), dims};
+    if (dtype_ == TN_F64) return raw_constant(dims, TN_F64, std::vector<double>(values.begin(), values.end()));
+    return raw_constant(dims, TN_F32, values);
   }
   Value number(double value, const Dims& dims = {}) {
     return constant(dims, std::vector<float>(static_cast<std::size_t>(elements(dims)), static_cast<float>(value)));
   }
   Value integers(const std::vector<std::int64_t>& values) {
-    const Dims dims = {static_cast<std::int64_t>(values.size())};
+    return raw_constant({static_cast<std::int64_t>(values.size())}, TN_I64, values);
+  }
+  /// T is the C++ type of the dtype.
+  template <class T>
+  Value raw_constant(const Dims& dims, std::int32_t dtype, const std::vector<T>& values) {
     const TnDims raw = detail::dims(dims);
     Value result{TN_NO_TENSOR, dims};
-    must(detail::check(tn_network_add_constant(network_.get(), next_name("i").c_str(), TN_I64, &raw, values.data(),
-                                               values.size() * sizeof(std::int64_t), &result.id)));
+    must(detail::check(tn_network_add_constant(network_.get(), next_name("c").c_str(), dtype, &raw, values.data(),
+                                               values.size() * sizeof(T), &result.id)));
     return result;
   }
   /// A layer of op tenon.NAME/1 with one output.
@@ -79,11 +88,14 @@ class NetworkMaker {
   std::uint64_t num_names() const { return static_cast<std::uint64_t>(names_); }
   std::size_t num_outputs() const { return outputs_.size(); }
   Network& network() { return network_; }
+  /// Of inputs and constants of floats.
+  std::int32_t dtype() const { return dtype_; }
 
  private:
   std::string next_name(const std::string& base) { return base + "_" + std::to_string(names_++); }
 
   Network network_;
+  std::int32_t dtype_;
   std::set<TensorId> read_, outputs_;
   int inputs_ = 0, names_ = 0;
 };

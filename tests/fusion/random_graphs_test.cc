@@ -48,7 +48,18 @@ class RandomGraphs : public ::testing::Test {
   Finding examine(const Recipe& recipe, const std::set<std::string>& rules) {
     Finding finding;
     try {
-      const RandomNetwork random = make_random_network(engines_->library(), recipe);
+      finding = examine(make_random_network(engines_->library(), recipe),
+                        make_random_network(engines_->library(), recipe, TN_F64).network, recipe, rules);
+    } catch (const std::exception& error) {
+      finding.what += error.what();
+    }
+    return finding;
+  }
+  /// A network, and the same one on doubles.
+  Finding examine(const RandomNetwork& random, const Network& doubles, const Recipe& recipe,
+                  const std::set<std::string>& rules) {
+    Finding finding;
+    try {
       const int kind = static_cast<int>(recipe.seed % Engines::kKinds);
       const Built fused = engines_->build(random.network, engines_->all_but(rules), kind);
       const Built plain = engines_->build(random.network, engines_->all_but({}), kind);
@@ -58,13 +69,14 @@ class RandomGraphs : public ::testing::Test {
       }
       if (!plain.fired.empty())
         finding.what += "with all rules switched off " + plain.fired.begin()->first + " fired\n";
-      const Outputs expected = engines_->reference(random.network, recipe.seed);
-      compare(engines_->run(fused, recipe.seed), engines_->run(plain, recipe.seed), &expected, "", &finding);
+      const Outputs exact = engines_->reference(doubles, recipe.seed);
+      const Differences rounding = differences(engines_->reference(random.network, recipe.seed), exact);
+      compare(engines_->run(fused, recipe.seed), engines_->run(plain, recipe.seed), &exact, rounding, "", &finding);
       for (const std::int64_t batch : {random.min_batch, random.max_batch}) {
         if (random.min_batch == random.max_batch) break;
         const std::string where = " at batch " + std::to_string(batch);
-        compare(engines_->run(fused, recipe.seed, batch), engines_->run(plain, recipe.seed, batch), nullptr, where,
-                &finding);
+        compare(engines_->run(fused, recipe.seed, batch), engines_->run(plain, recipe.seed, batch), nullptr, rounding,
+                where, &finding);
       }
     } catch (const std::exception& error) {
       finding.what += error.what();
@@ -72,30 +84,24 @@ class RandomGraphs : public ::testing::Test {
     return finding;
   }
 
-  /// Values that cancel each other lose digits in any order of computing. How many is seen from the plain engine's own
-  /// distance from the reference: the fused one may be as far off, not much farther.
-  void compare(const Outputs& fused, const Outputs& plain, const Outputs* reference, const std::string& where,
-               Finding* finding) const {
-    const double tolerance = engines_->tolerance();
-    const auto note = [&](const char* what, const Difference& d) {
+  /// Values that cancel each other lose digits in any order of computing: 1 + erf(x) of an x below -5 keeps none, where
+  /// gelu keeps them. How many is seen from `rounding`, how far the plain references come from the exact numbers where
+  /// every node's result is rounded to f32: no kernel and no rule takes part in it.
+  void compare(const Outputs& fused, const Outputs& plain, const Outputs* exact, const Differences& rounding,
+               const std::string& where, Finding* finding) const {
+    const auto check = [&](const char* what, const Outputs& found, const Outputs& expected) {
+      const Difference d = worst(differences(found, expected), rounding);
+      if (d.l2 > finding->worst.l2) finding->worst = d;
+      if (!too_large(d, engines_->tolerance())) return;
       char text[200];
       std::snprintf(text, sizeof text, "%s%s, output %s: relative l2 %.2e, largest error %.2e\n", what, where.c_str(),
                     d.output.c_str(), d.l2, d.largest);
       finding->what += text;
     };
-    const Difference apart = difference(fused, plain);
-    if (reference == nullptr) {
-      if (too_large(apart, tolerance)) note("with rules and without them", apart);
-      return;
-    }
-    const Difference of_fused = difference(fused, *reference), of_plain = difference(plain, *reference);
-    finding->worst = apart.l2 > of_fused.l2 ? apart : of_fused;
-    const bool ill_conditioned = of_plain.l2 > tolerance / 20 && of_plain.l2 < 100 * tolerance &&
-                                 of_fused.l2 < 10 * of_plain.l2 && of_fused.largest < 10 * of_plain.largest + tolerance;
-    if (ill_conditioned) return;
-    if (too_large(apart, tolerance)) note("with rules and without them", apart);
-    if (too_large(of_fused, tolerance)) note("with rules and by reference", of_fused);
-    if (too_large(of_plain, tolerance)) note("without rules and by reference", of_plain);
+    check("with rules and without them", fused, plain);
+    if (exact == nullptr) return;
+    check("with rules and by reference", fused, *exact);
+    check("without rules and by reference", plain, *exact);
   }
 
   /// Leaves out of `all` what is not needed for `fails`.
@@ -143,18 +149,40 @@ class RandomGraphs : public ::testing::Test {
                   << dump;
   }
 
+  void SetUp() override {
+    const char* given = std::getenv("TENON_TEST_DEVICE");
+    const std::string device = given != nullptr && *given != '\0' ? given : "cpu";
+    try {
+      engines_ = std::make_unique<Engines>(device);
+    } catch (const std::exception& error) {
+      if (device != "cpu") GTEST_SKIP() << error.what();
+      FAIL() << error.what();
+    }
+  }
+
   std::unique_ptr<Engines> engines_;
 };
 
+// 1 + erf of numbers from -5.4 to -4.6 has a few bits left in f32, which is no fault of the gelu that keeps all of
+// them.
+TEST_F(RandomGraphs, WhatOnlyRoundsIsNoMistakeOfARule) {
+  const auto far_below = [&](double off, std::int32_t dtype) {
+    NetworkMaker make(engines_->library(), dtype);
+    const Value x = make.op("sub", {make.op("mul", {make.input({7}), make.number(0.2)}), make.number(5)});
+    make.output(spell(make, "gelu_half_first", x, off, x));
+    return RandomNetwork{make.network(), 1, 1};
+  };
+  const std::set<std::string> rules = {"tenon.fuse_gelu_half_first/1"};
+  const RandomNetwork spelled = far_below(0, TN_F32);
+  const Finding right = examine(spelled, far_below(0, TN_F64).network, {1, {}}, rules);
+  EXPECT_EQ(right.what, "");
+  EXPECT_EQ(right.fired.size(), 1u);
+  const Differences rounding =
+      differences(engines_->reference(spelled.network, 1), engines_->reference(far_below(0, TN_F64).network, 1));
+  EXPECT_GT(worst(rounding).l2, 100 * engines_->tolerance());
+}
+
 TEST_F(RandomGraphs, RulesKeepTheNumbers) {
-  const char* given = std::getenv("TENON_TEST_DEVICE");
-  const std::string device = given != nullptr && *given != '\0' ? given : "cpu";
-  try {
-    engines_ = std::make_unique<Engines>(device);
-  } catch (const std::exception& error) {
-    if (device != "cpu") GTEST_SKIP() << error.what();
-    FAIL() << error.what();
-  }
   std::set<std::string> rules = arguments.rules;
   if (rules.empty()) rules.insert(engines_->rules().begin(), engines_->rules().end());
   rules.erase("none");

@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "tests/fusion/random_pieces.h"
+#include "tests/fusion/quantized_steps.h"
 #include "tests/fusion/transformer_pieces.h"
 
 namespace tenon::fusion {
@@ -18,15 +18,16 @@ using nlohmann::json;
 
 constexpr std::int64_t kMaxElements = 3000;
 
-class Generator : private RandomPieces {
+class Generator : private QuantizedSteps {
  public:
-  Generator(const Library& library, const Recipe& recipe) : RandomPieces(library, recipe.seed), recipe_(recipe) {
+  Generator(const Library& library, const Recipe& recipe, std::int32_t dtype)
+      : QuantizedSteps(library, recipe.seed, dtype), recipe_(recipe) {
     batch_ = random_.one_of<std::int64_t>({1, 1, 1, 2, 3});
     const std::int64_t channels = random_.one_of<std::int64_t>({1, 2, 3, 4, 6, 8, 8, 16});
-    put(make_.input({batch_, channels, random_.between(1, 9), random_.between(1, 9)}));
+    put_exact(make_.input({batch_, channels, random_.between(1, 9), random_.between(1, 9)}));
     varying_ = random_.chance(15);
-    if (!varying_ && random_.chance(35)) put(make_.input(pool_[0].dims));
-    if (!varying_ && random_.chance(30)) put(make_.input({batch_, random_.between(2, 12)}));
+    if (!varying_ && random_.chance(35)) put_exact(make_.input(pool_[0].dims));
+    if (!varying_ && random_.chance(30)) put_exact(make_.input({batch_, random_.between(2, 12)}));
   }
 
   RandomNetwork run() {
@@ -57,7 +58,7 @@ class Generator : private RandomPieces {
         {&Generator::softmax, 4},      {&Generator::squeeze_excite, 4}, {&Generator::normalised, 4},
         {&Generator::folded, 5},       {&Generator::spelled_norm, 3},   {&Generator::bottleneck, 5},
         {&Generator::twins, 3},        {&Generator::attention, 7},      {&Generator::shuffle, 4},
-        {&Generator::padded, 4},
+        {&Generator::padded, 4},       {&Generator::quantized, 8},
     };
     int total = 0;
     for (const auto& [step, weight] : kinds) total += weight;
@@ -466,8 +467,8 @@ Recipe recipe_of(std::uint64_t seed) {
   return recipe;
 }
 
-RandomNetwork make_random_network(const Library& library, const Recipe& recipe) {
-  return Generator(library, recipe).run();
+RandomNetwork make_random_network(const Library& library, const Recipe& recipe, std::int32_t dtype) {
+  return Generator(library, recipe, dtype).run();
 }
 
 }  // namespace tenon::fusion

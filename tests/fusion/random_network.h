@@ -24,8 +24,8 @@ struct RandomNetwork {
   std::int64_t min_batch = 1, max_batch = 1;  ///< differ if the network has a profile: axis 0 of the inputs varies
 };
 
-/// Throws if an op refuses what the generator gives it.
-RandomNetwork make_random_network(const Library& library, const Recipe& recipe);
+/// Throws if an op refuses what the generator gives it. With dtype f64 the same network on doubles.
+RandomNetwork make_random_network(const Library& library, const Recipe& recipe, std::int32_t dtype = TN_F32);
 
 /// Numbers from -1 to 1, the same on every machine.
 class Random {

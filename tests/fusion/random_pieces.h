@@ -16,7 +16,7 @@ namespace tenon::fusion {
 
 class RandomPieces {
  protected:
-  RandomPieces(const Library& library, std::uint64_t seed) : make_(library), random_(seed) {}
+  RandomPieces(const Library& library, std::uint64_t seed, std::int32_t dtype) : make_(library, dtype), random_(seed) {}
 
   // --- values ---
 

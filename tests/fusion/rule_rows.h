@@ -34,6 +34,9 @@ void add_transformers(std::vector<Row>* rows);
 /// Rows of the rules about transposes, reshapes, shuffles and pads.
 void add_moving_rows(std::vector<Row>* rows);
 
+/// Rows of the rules about quantize and dequantize.
+void add_quantized_rows(std::vector<Row>* rows);
+
 }  // namespace tenon::fusion
 
 #endif  // TENON_TESTS_FUSION_RULE_ROWS_H
