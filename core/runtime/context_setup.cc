@@ -62,6 +62,7 @@ Status ExecutionContext::Impl::create(bool with_scratch) {
   for (const PlanIo& input : plan().inputs) input_dims.push_back(plan().tensors[input.tensor].dims);
   inputs.resize(plan().inputs.size());
   outputs.resize(plan().outputs.size());
+  TENON_RETURN_IF_ERROR(side_streams.create(device(), ready->order));
   if (with_scratch) TENON_RETURN_IF_ERROR(allocate_scratch());
   return use(engine->base);
 }
