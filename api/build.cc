@@ -164,22 +164,14 @@ Status set_option(TnBuilderConfig* config, const std::string& key, const std::st
   } else if (key == "layer") {
     return add_layer_rule(value, &options);
   } else {
-    const std::vector<std::string> known = {"device",
-                                            "threads",
-                                            "workspace",
-                                            "time_budget",
-                                            "max_streams",
-                                            "editable_timing_cache",
-                                            "frozen_cache",
-                                            "retune",
-                                            "layer",
-                                            "allow_nondeterministic",
-                                            "precision",
-                                            "tactic_sources",
-                                            "disable_rule",
-                                            "verbosity",
-                                            "on_fallback",
-                                            "journal"};
+    const std::vector<std::string> known = {"device",       "threads",
+                                            "workspace",    "time_budget",
+                                            "max_streams",  "editable_timing_cache",
+                                            "frozen_cache", "retune",
+                                            "layer",        "allow_nondeterministic",
+                                            "precision",    "tactic_sources",
+                                            "disable_rule", "verbosity",
+                                            "on_fallback",  "journal"};
     const std::string near = tenon::nearest(key, known);
     return {Code::kInvalid,
             fmt::format("config key \"{}\" is unknown; {}", key,

@@ -24,12 +24,13 @@ class SideStreams {
   Status run(Device& device, const StreamOrder& order, Stream& main,
              const std::function<Status(std::size_t layer, const TnExec& base)>& run_layer);
 
- private:
-  Status launch(const StreamOrder& order, Stream& main,
-                const std::function<Status(std::size_t layer, const TnExec& base)>& run_layer);
   Stream& stream(int number, Stream& main) const {
     return number == 0 ? main : *streams_[static_cast<std::size_t>(number) - 1];
   }
+
+ private:
+  Status launch(const StreamOrder& order, Stream& main,
+                const std::function<Status(std::size_t layer, const TnExec& base)>& run_layer);
 
   std::vector<std::unique_ptr<Stream>> streams_;  ///< 1 and so on
   std::unique_ptr<Event> begin_;                  ///< of all work on the main stream before the layers

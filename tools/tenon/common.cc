@@ -106,8 +106,9 @@ void ModelOptions::add_to(CLI::App* command, const std::string& target_help) {
   command->add_option("--time-budget", time_budget, "stop measuring after this long, such as 30s");
   command->add_option("--threads", threads, "threads of the CPU pool (default: all processors)")
       ->check(CLI::PositiveNumber);
-  command->add_option("--max-streams", max_streams,
-                      "streams on which independent layers may run at once, where that is faster (default: 4 on GPUs)")
+  command
+      ->add_option("--max-streams", max_streams,
+                   "streams on which independent layers may run at once, where that is faster (default: 4 on GPUs)")
       ->check(CLI::PositiveNumber);
   command->add_option("--tactic-sources", tactic_sources, "+a,-b: switch libraries on or off, such as -onednn");
   command->add_flag("--allow-nondeterministic", allow_nondeterministic,
