@@ -311,7 +311,10 @@ TnStatus tn_context_profile(TnContext* context, TnText** out) {
     TENON_RETURN_IF_ERROR(need(out, "json"));
     TENON_ASSIGN(const auto times, context->context->profile());
     nlohmann::json layers = nlohmann::json::array();
-    for (const tenon::LayerTime& time : times) layers.push_back({{"name", time.name}, {"ms", time.ms}});
+    for (const tenon::LayerTime& time : times) {
+      layers.push_back({{"name", time.name}, {"ms", time.ms}});
+      if (time.launches) layers.back()["launches"] = *time.launches;
+    }
     *out = new TnText{layers.dump(2)};
     return {};
   });

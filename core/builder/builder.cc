@@ -20,7 +20,6 @@ constexpr char kFoldRule[] = "tenon.core.fold_constants/1";
 constexpr char kDuplicatesRule[] = "tenon.core.merge_duplicates/1";
 constexpr char kEpilogueRule[] = "tenon.core.epilogue/1";
 constexpr char kSiblingsRule[] = "tenon.core.join_siblings/1";
-constexpr char kFewestRule[] = "tenon.core.fewest_launches/1";
 constexpr char kPointwiseRule[] = "tenon.core.pointwise/1";
 
 /// Outputs that no node writes (an input or a constant passed through) are copied, so that they get the caller's
@@ -207,17 +206,17 @@ class Rewriting {
 Result<Selection> select_layout(const Graph& graph, const BuildOptions& options, Tuner* tuner, Reformats* reformats,
                                 KnownSites* known, BuildOutput* output) {
   TENON_ASSIGN(Selection fastest, select_candidates(graph, options, tuner, reformats, known));
-  const bool forced = options.forced_rules.count(kFewestRule) != 0;
-  if (forced) output->rules.emplace_back(kFewestRule, 1);
+  const bool forced = preferred(options) == Prefer::kFewLaunches;
+  if (forced) output->rules.emplace_back(kFewestLaunchesRule, 1);
   const bool free = std::any_of(fastest.sites.begin(), fastest.sites.end(),
                                 [](const SelectedSite& selected) { return !selected.result.fixed; });
-  if (!free || !enabled(options, kFewestRule)) return fastest;
+  if (!free || !enabled(options, kFewestLaunchesRule)) return fastest;
   TENON_ASSIGN(Selection fewest, select_candidates(graph, options, tuner, reformats, known, Prefer::kFewLaunches));
   TENON_ASSIGN(const WholeTime with, whole_time(graph, fewest, reformats, options, ""));
   TENON_ASSIGN(const WholeTime without, whole_time(graph, fastest, reformats, options, ""));
   if (with.launches == without.launches) return fastest;
   output->alternatives.push_back(
-      {kFewestRule, "", forced, forced ? with.ms : without.ms, forced ? without.ms : with.ms,
+      {kFewestLaunchesRule, "", forced, forced ? with.ms : without.ms, forced ? without.ms : with.ms,
        fmt::format("{}the graph {} with it and {} without", forced ? "forced: " : "", with.text(), without.text())});
   return forced ? std::move(fewest) : std::move(fastest);
 }
@@ -244,7 +243,7 @@ const std::vector<CoreRule>& core_rules() {
       {kEpilogueRule, "element-wise nodes become part of the node before them, where a kernel applies them itself"},
       {kPointwiseRule, "chains of element-wise nodes become one node"},
       {kSiblingsRule, "nodes that read the same input and differ in constants become one", false},
-      {kFewestRule, "formats are chosen so that conversions and copies are few, whatever the time", false},
+      {kFewestLaunchesRule, "formats and tactics are chosen so that launches are few, whatever the time", false},
   };
   return all;
 }

@@ -121,6 +121,7 @@ struct CoreRule {
 };
 /// Every one of them.
 const std::vector<CoreRule>& core_rules();
+inline constexpr char kFewestLaunchesRule[] = "tenon.core.fewest_launches/1";
 
 /// The build report (docs/use.md): layers, cache, memory, values, rules, build_ms.
 nlohmann::json report_json(const BuildOutput& output);

@@ -77,6 +77,33 @@ TEST_F(BuilderTest, LayersOfEqualShapeShareOneRecordButNotTheirWeights) {
   }
 }
 
+TEST_F(BuilderTest, TacticsWithFewerLaunchesAreTakenWhereTheyAreForced) {
+  const auto first = build(network(), options_);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  const auto measured = std::make_shared<TimingCache>(options_.device->info().signature);
+  for (CacheMeasurement line : options_.cache->measurements(first->plan.nodes[0].key)) {
+    const bool packed = line.kernel == "test.weigh.packed.f32";
+    line.ms = packed ? 1 : 2;
+    line.launches = packed ? 3 : 1;
+    measured->record(line);
+  }
+  const std::string text = measured->serialize();
+  for (const bool forced : {false, true}) {
+    if (forced) options_.forced_rules = {kFewestLaunchesRule};
+    options_.cache = *TimingCache::parse(text, options_.device->info().signature, null_logger());
+    const auto output = build(network(), options_);
+    ASSERT_TRUE(output.ok()) << output.status().message();
+    EXPECT_EQ(output->counts.measured, 0);
+    EXPECT_EQ(output->plan.nodes[0].kernel, forced ? "test.weigh.plain.f32" : "test.weigh.packed.f32");
+    ASSERT_EQ(output->alternatives.size(), 1u);
+    EXPECT_EQ(output->alternatives[0].rule, kFewestLaunchesRule);
+    EXPECT_EQ(output->alternatives[0].taken, forced);
+    for (const char* part : {"4.000000 ms in 2 launches", "2.000000 ms in 6 launches"}) {
+      EXPECT_NE(output->alternatives[0].reason.find(part), std::string::npos) << output->alternatives[0].reason;
+    }
+  }
+}
+
 TEST_F(BuilderTest, EditableCachesKeepARecordForEachLayer) {
   options_.editable = true;
   const auto output = build(network(), options_);

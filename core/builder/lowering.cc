@@ -323,8 +323,8 @@ Result<WholeTime> whole_time(const Graph& graph, const Selection& selection, Ref
         return i != trace.chosen && candidates[i].combo_text == candidates[trace.chosen].combo_text;
       });
     }
-    ++whole.launches;
     const double ms = timed ? trace.result.times[*timed].ms : 0;
+    whole.launches += timed ? trace.result.times[*timed].launches : 1;
     whole.ms += ms;
     if (trace.name == layer) whole.layer_ms = ms;
   }

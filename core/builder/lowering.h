@@ -16,7 +16,7 @@ Status lower(const Graph& graph, const Selection& selection, Reformats* reformat
 /// What a selection comes to as a whole.
 struct WholeTime {
   double ms = 0;             ///< all layers and conversions, copies of views that could not share memory included
-  int launches = 0;          ///< how many they are
+  int launches = 0;          ///< how many there are
   double layer_ms = 0;       ///< of the layer that was asked for, if it is there
   std::string text() const;  ///< "takes 1.5 ms in 3 launches"
 };

@@ -25,7 +25,7 @@ struct Pair {
 };
 
 /// The sites worth comparing, the hottest first. What takes less than noise of the whole cannot show in it.
-std::vector<Pair> pairs_of(const Selection& selection) {
+std::vector<Pair> pairs_of(const Selection& selection, Prefer prefer) {
   std::vector<double> ms(selection.sites.size(), 0);
   double total = 0;
   for (const std::size_t site : selection.node_site) {
@@ -42,7 +42,9 @@ std::vector<Pair> pairs_of(const Selection& selection) {
     const auto rival = fastest_candidate(selected.result, [&](std::size_t i) {
       const Candidate& candidate = selected.tune->enumeration.candidates[i];
       return i != selected.chosen && candidate.combo_text == selected.candidate().combo_text &&
-             selected.result.times[i].ms <= limit;
+             selected.result.times[i].ms <= limit &&
+             (prefer == Prefer::kTime ||
+              selected.result.times[i].launches <= selected.result.times[selected.chosen].launches);
     });
     if (rival) pairs.push_back({s, *rival, ms[s] / total});
   }
@@ -64,7 +66,7 @@ class Reranking {
         output_(*output) {}
 
   Status run() {
-    const std::vector<Pair> pairs = pairs_of(selection_);
+    const std::vector<Pair> pairs = pairs_of(selection_, preferred(options_));
     if (pairs.empty()) return {};
     const Status status = best_.prepare(output_.plan, options_);
     if (!status.ok()) {

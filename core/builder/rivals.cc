@@ -21,8 +21,9 @@ Hash128 key_of(const Graph& graph, const BuildOptions& options) {
 
 std::string text_of(const std::optional<WholeTime>& time) { return time ? time->text() : "cannot run"; }
 
-bool is_better(const WholeTime& a, const WholeTime& b, double noise) {
-  if (std::abs(a.ms - b.ms) <= noise && a.launches != b.launches) return a.launches < b.launches;
+bool is_better(const WholeTime& a, const WholeTime& b, double noise, Prefer prefer) {
+  const bool equal = prefer == Prefer::kFewLaunches || std::abs(a.ms - b.ms) <= noise;
+  if (equal && a.launches != b.launches) return a.launches < b.launches;
   return a.ms < b.ms;
 }
 
@@ -30,7 +31,12 @@ bool is_better(const WholeTime& a, const WholeTime& b, double noise) {
 
 Rivals::Rivals(const Graph& start, const BuildOptions& options, Tuner* tuner, Reformats* reformats, KnownSites* known,
                std::function<Status(Graph*)> finish)
-    : options_(options), tuner_(tuner), reformats_(reformats), known_(known), finish_(std::move(finish)) {
+    : options_(options),
+      tuner_(tuner),
+      reformats_(reformats),
+      known_(known),
+      finish_(std::move(finish)),
+      prefer_(preferred(options)) {
   const Hash128 key = key_of(start, options);
   if (!options.retune) line_ = options.cache->graph(key).value_or(CacheGraph());
   line_.key = key;
@@ -81,7 +87,7 @@ Result<Alternative> Rivals::compare(const std::string& layer, const Graph& witho
   const std::optional<WholeTime> now = *now_;
   TENON_ASSIGN(const std::optional<WholeTime> rival, time(with, layer));
   Alternative decision;
-  decision.taken = rival && (!now || is_better(*rival, *now, rival->layer_ms * kTimingNoise));
+  decision.taken = rival && (!now || is_better(*rival, *now, rival->layer_ms * kTimingNoise, prefer_));
   const double with_ms = rival ? rival->ms : -1, without_ms = now ? now->ms : -1;
   decision.ms = decision.taken ? with_ms : without_ms;
   decision.rival_ms = decision.taken ? without_ms : with_ms;
@@ -94,7 +100,7 @@ Result<Alternative> Rivals::compare(const std::string& layer, const Graph& witho
 Result<std::optional<WholeTime>> Rivals::time(Graph graph, const std::string& layer) {
   const auto timed = [&]() -> Result<WholeTime> {
     TENON_RETURN_IF_ERROR(finish_(&graph));
-    TENON_ASSIGN(const Selection selection, select_candidates(graph, options_, tuner_, reformats_, known_));
+    TENON_ASSIGN(const Selection selection, select_candidates(graph, options_, tuner_, reformats_, known_, prefer_));
     return whole_time(graph, selection, reformats_, options_, layer);
   };
   const Result<WholeTime> time = timed();

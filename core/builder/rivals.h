@@ -28,8 +28,9 @@ class Rivals {
 
   /// Whether to keep the form that `rule` made, with the layer of this name. By force, by record, or by the times of
   /// both forms, all layers and conversions together; of equals, which differ by less than noise of that layer, the one
-  /// with fewer launches wins. A form that cannot be timed loses. The same rewrite of equal `matched` nodes is decided
-  /// once. Frozen builds measure nothing and keep what has no record as it was. Errors: cancelled.
+  /// with fewer launches wins; where the fewest are forced, always that one. A form that cannot be timed loses. The
+  /// same rewrite of equal `matched` nodes is decided once. Frozen builds measure nothing and keep what has no record
+  /// as it was. Errors: cancelled.
   Result<bool> keeps(const std::string& rule, const std::string& layer, const std::vector<NodeId>& matched,
                      const Graph& without, const Graph& with);
 
@@ -50,6 +51,7 @@ class Rivals {
   Reformats* reformats_;
   KnownSites* known_;
   std::function<Status(Graph*)> finish_;
+  const Prefer prefer_;
   CacheGraph line_;                              ///< as recorded, then as decided
   std::set<std::string> recorded_rules_;         ///< that the line has regions of: what it lacks was not worth trying
   std::optional<std::optional<WholeTime>> now_;  ///< of the graph as decided so far, once it is known

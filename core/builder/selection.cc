@@ -189,16 +189,29 @@ LayoutProblem::Option make_option(const Site& site, const Candidate& candidate, 
   return option;
 }
 
+constexpr int kAnyLaunches = std::numeric_limits<int>::max();
+
+/// Of a usable candidate.
+int fewest_launches(const TuneResult& result, const std::function<bool(std::size_t)>& eligible) {
+  int fewest = kAnyLaunches;
+  for (std::size_t i = 0; i < result.times.size(); ++i) {
+    if (result.times[i].usable() && eligible(i)) fewest = std::min(fewest, result.times[i].launches);
+  }
+  return fewest;
+}
+
 /// Options of one site: the best candidate of each combo, or the recorded one alone.
-std::vector<std::size_t> options_of(const SelectedSite& selected) {
+std::vector<std::size_t> options_of(const SelectedSite& selected, Prefer prefer) {
   if (selected.result.fixed) return {*selected.result.recorded};
   const std::vector<Candidate>& candidates = selected.tune->enumeration.candidates;
   std::set<std::string> combos;
   std::vector<std::size_t> options;
   for (const Candidate& candidate : candidates) {
     if (!combos.insert(candidate.combo_text).second) continue;
+    const auto same_combo = [&](std::size_t i) { return candidates[i].combo_text == candidate.combo_text; };
+    const int fewest = prefer == Prefer::kFewLaunches ? fewest_launches(selected.result, same_combo) : kAnyLaunches;
     const auto best = fastest_candidate(
-        selected.result, [&](std::size_t i) { return candidates[i].combo_text == candidate.combo_text; });
+        selected.result, [&](std::size_t i) { return same_combo(i) && selected.result.times[i].launches <= fewest; });
     if (best) options.push_back(*best);
   }
   return options;
@@ -240,7 +253,7 @@ Status time_conversions(const Graph& graph, const Selection& selection,
 
 Status choose_layout(const Graph& graph, Selection* selection, Reformats* reformats, Prefer prefer) {
   std::vector<std::vector<std::size_t>> options;
-  for (const SelectedSite& selected : selection->sites) options.push_back(options_of(selected));
+  for (const SelectedSite& selected : selection->sites) options.push_back(options_of(selected, prefer));
   TENON_RETURN_IF_ERROR(time_conversions(graph, *selection, options, reformats));
 
   // About a launch on a GPU; on a CPU to wake threads and to fetch a tensor that a node before left in a farther cache.
@@ -255,9 +268,10 @@ Status choose_layout(const Graph& graph, Selection* selection, Reformats* reform
     problem.sites.emplace_back();
     for (const std::size_t index : options[s]) {
       const Candidate& candidate = selected.tune->enumeration.candidates[index];
-      const double launch = is_view_kernel(candidate.kernel) ? 0 : problem.launch_ms;
+      const CandidateTime& time = selected.result.times[index];
+      const int launches = is_view_kernel(candidate.kernel) ? 0 : prefer == Prefer::kFewLaunches ? time.launches : 1;
       problem.sites.back().push_back(
-          make_option(*selected.tune->site, candidate, selected.result.times[index].ms + launch));
+          make_option(*selected.tune->site, candidate, time.ms + launches * problem.launch_ms));
     }
   }
   for (std::size_t n = 0; n < selection->order.size(); ++n) {

@@ -82,6 +82,10 @@ Hash128 structure_key(const Graph& graph, const std::vector<NodeId>& order, cons
                       const std::function<std::string(std::size_t n, NodeId id)>& text_of);
 
 enum class Prefer { kTime, kFewLaunches };
+/// What the caller's rules force.
+inline Prefer preferred(const BuildOptions& options) {
+  return options.forced_rules.count(kFewestLaunchesRule) != 0 ? Prefer::kFewLaunches : Prefer::kTime;
+}
 
 /// Enumerates, times and chooses for a whole graph: the layout that takes least time, or of those with the fewest
 /// launches the one that does.

@@ -70,6 +70,8 @@ class Recording {
  public:
   virtual ~Recording() = default;
   virtual Status launch(Stream& stream) = 0;
+  /// Kernels, copies and fills in it.
+  virtual std::size_t launches() const = 0;
 };
 
 class Activity;

@@ -248,7 +248,12 @@ Result<std::vector<LayerTime>> ExecutionContext::Impl::profile() {
   std::vector<LayerTime> times;
   for (std::size_t layer = 0; layer < ready->layers.size(); ++layer) {
     TENON_ASSIGN(const double ms, events[layer + 1]->elapsed_ms(*events[layer]));
-    times.push_back({plan().nodes[layer].name, ms});
+    times.push_back({plan().nodes[layer].name, ms, {}});
+    if (!recordable) continue;
+    TnExec base{};
+    device().prepare_exec(*own_stream, &base);
+    const auto alone = device().record(*own_stream, [&] { return run_layer(layer, base); });
+    if (alone.ok()) times.back().launches = (*alone)->launches();
   }
   return times;
 }

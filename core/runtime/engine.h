@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct IoInfo {
 struct LayerTime {
   std::string name;
   double ms = 0;
+  std::optional<std::size_t> launches;  ///< kernels, copies and fills, where the device can record the layer
 };
 
 class ExecutionContext;

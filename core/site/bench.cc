@@ -103,6 +103,7 @@ struct Bench::Impl {
   Device& device() const { return *setting->device_; }
   Stream& stream() const { return *setting->stream_; }
   const SiteDesc& desc() const { return setting->site_->desc(); }
+  bool is_recordable() const { return (instance->candidate().kernel.kernel->flags & TN_KERNEL_GRAPH_CAPTURABLE) != 0; }
   Status enqueue() { return instance->enqueue(exec, inputs.data(), outputs.data()); }
   Status make_events(std::size_t count);
   Status record(int repeats);
@@ -234,7 +235,7 @@ Status Bench::Impl::record(int repeats) {
   if (recorded_repeats == repeats) return {};
   recording.reset();
   recorded_repeats = repeats;
-  if ((instance->candidate().kernel.kernel->flags & TN_KERNEL_GRAPH_CAPTURABLE) == 0) return {};
+  if (!is_recordable()) return {};
   const auto launches = [&]() -> Status {
     for (int i = 0; i < repeats; ++i) TENON_RETURN_IF_ERROR(enqueue());
     return {};
@@ -290,6 +291,12 @@ Result<double> Bench::quick_ms() {
   impl_->recorded_repeats = 0;
   TENON_ASSIGN(const double once, impl_->ms_on_device(1));
   return once < kShortMs ? impl_->ms_on_device(kShortRuns) : once;
+}
+
+Result<int> Bench::launches() {
+  if (impl_->device().info().on_host() || !impl_->is_recordable()) return 1;
+  if (impl_->recording == nullptr) TENON_RETURN_IF_ERROR(impl_->record(1));
+  return static_cast<int>(impl_->recording->launches()) / impl_->recorded_repeats;
 }
 
 Status Bench::poison() {

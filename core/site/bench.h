@@ -52,6 +52,8 @@ class Bench {
   Result<double> ms_per_run(int repeats);
   /// The same of very few runs that are not recorded: on a GPU short ones seem to take as long as their launch.
   Result<double> quick_ms();
+  /// Kernels, copies and fills of one run, as counted where it was recorded; 1 where it cannot be.
+  Result<int> launches();
   /// Fills the outputs with NaN bytes (0xFF).
   Status poison();
   /// Compares the outputs with the samples; kInternal names the first element that is out of tolerance, with index,

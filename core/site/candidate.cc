@@ -326,19 +326,18 @@ Enumeration enumerate_dims(const Site& site, const Registry& registry, const Enu
   for (const KernelRef& ref : registry.find_kernels(site.desc().op_id, site.device().info().kind)) interview.ask(ref);
 
   const OpRef op = registry.find_op(site.desc().op_id);
-  if (op && !source_disabled("op.view", options.disabled_sources)) add_views(site, op, &result);
-  if (!op || op.op->reference == nullptr) return result;
+  if (!op) return result;
   Enumeration fallback;
-  Interview(site, options, &fallback).ask(reference_kernel(op, site.device()));
+  if (op.op->reference != nullptr) Interview(site, options, &fallback).ask(reference_kernel(op, site.device()));
   result.declines.insert(result.declines.end(), fallback.declines.begin(), fallback.declines.end());
-  if (fallback.candidates.empty()) return result;
   if (result.candidates.empty()) {
     result.candidates = std::move(fallback.candidates);
-  } else {
+  } else if (!fallback.candidates.empty()) {
     result.fallback = std::move(fallback.candidates.front());
     result.declines.push_back({result.fallback.kernel.kernel->name, result.fallback.combo_text, "",
                                "the plain reference runs only where no kernel can"});
   }
+  if (!source_disabled("op.view", options.disabled_sources)) add_views(site, op, &result);
   return result;
 }
 

@@ -61,6 +61,10 @@ Result<CacheLine> read_measurement(CacheMeasurement::Kind kind, FlowReader* read
     reader->require("ms");
     reader->take("ms", &measurement.ms);
     if (!std::isfinite(measurement.ms) || measurement.ms < 0) reader->fail("'ms' is no time");
+    std::int64_t launches = 1;
+    reader->take_number("launches", &launches);
+    if (launches < 0 || launches > std::numeric_limits<int>::max()) reader->fail("'launches' is out of range");
+    measurement.launches = static_cast<int>(launches);
   } else {
     reader->take("reason", &measurement.reason);
   }
@@ -196,6 +200,7 @@ std::string cache_line(const CacheMeasurement& measurement) {
   write_candidate(measurement, &writer);
   if (measurement.kind == CacheMeasurement::Kind::kMeasured) {
     writer.add("ms", measurement.ms);
+    if (measurement.launches != 1) writer.add_number("launches", measurement.launches);
   } else {
     writer.add_quoted("reason", measurement.reason);
   }

@@ -54,6 +54,7 @@ struct CacheMeasurement {
   std::vector<std::uint8_t> blob;  ///< with `workspace` what the kernel listed beside params
   std::uint64_t workspace = 0;
   double ms = 0;
+  int launches = 1;  ///< kernels, copies and fills of one run
   std::string reason;
 };
 

@@ -38,6 +38,7 @@ TEST(TimingCacheText, IsTheDocumentedForm) {
   measurement.tactic = 0x91c0;
   measurement.params = "tile=64";
   measurement.ms = 0.0142;
+  measurement.launches = 2;
   cache.record(measurement);
   measurement.kind = CacheMeasurement::Kind::kRejected;
   measurement.tactic = 0x91c1;
@@ -57,7 +58,7 @@ TEST(TimingCacheText, IsTheDocumentedForm) {
       "\"f32:row,f32:row>f32:row\", kernel: tenon.matmul.cublaslt.f32, tactic: 0x665ded9abbf88, params: "
       "\"algo=21;tile=128x64\", ms: 0.011264, pinned: false}\n"
       "- {measured: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: \"f32:row,f32:row>f32:row\", kernel: "
-      "tenon.matmul.tiled.f32, revision: 3, tactic: 0x91c0, params: \"tile=64\", ms: 0.0142}\n"
+      "tenon.matmul.tiled.f32, revision: 3, tactic: 0x91c0, params: \"tile=64\", ms: 0.0142, launches: 2}\n"
       "- {rejected: 0x1814870c44ff0f8574df6e3dda04cbd7, combo: \"f32:row,f32:row>f32:row\", kernel: "
       "tenon.matmul.tiled.f32, revision: 3, tactic: 0x91c1, params: \"tile=64\", reason: \"output 0 [1,2]: "
       "expected 1, found 2\"}\n"

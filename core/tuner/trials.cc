@@ -146,6 +146,7 @@ Result<double> Trials::first_round(std::size_t candidate, double best_ms) {
   trial.repeats = whole(std::ceil(kSliceMs / once), 100);
   trial.slices = whole(std::ceil(kRoundMs / (once * trial.repeats)), 10);
   TENON_RETURN_IF_ERROR(add_rounds(candidate, whole(kStageMs / once, kFirstRounds)));
+  TENON_ASSIGN(trial.launches, bench->launches());
   release_above(std::min(best_ms, ms(candidate)) * kStages[0].factor);
   return ms(candidate);
 }

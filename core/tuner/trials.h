@@ -47,13 +47,16 @@ class Trials {
                                             const std::function<bool()>& stop);
   /// Median of all slices so far. REQUIRES: first_round succeeded.
   double ms(std::size_t candidate) const;
+  /// Of one run; 1 where they were not counted. REQUIRES: first_round succeeded.
+  int launches(std::size_t candidate) const { return trials_[candidate].launches; }
 
  private:
   struct Trial {
     std::unique_ptr<Bench> bench;  ///< empty once it is out of the running, or when memory was short
     int repeats = 1;               ///< runs of one slice
     int slices = 1;                ///< of one round
-    std::vector<double> samples;   ///< ms per run, one per slice
+    int launches = 1;
+    std::vector<double> samples;  ///< ms per run, one per slice
   };
 
   Status warm_up(Bench* bench);

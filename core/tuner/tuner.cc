@@ -147,9 +147,11 @@ class Tuner::SiteTuning {
         if (!same_revision) continue;
         time.state = State::kCached;
         time.ms = line.ms;
+        time.launches = line.launches;
         if (line.build != candidate.kernel.build_id && !tuner_.options_.frozen) {
           CacheMeasurement renewed = measurement_of(site_, candidate);  // says that this library lists the tactic too
           renewed.ms = line.ms;
+          renewed.launches = line.launches;
           tuner_.cache_->record(renewed);
         }
       } else if (same_revision && line.build == candidate.kernel.build_id) {
@@ -272,11 +274,13 @@ class Tuner::SiteTuning {
                         result_.times[*broke_].reason)};
   }
 
-  void record(std::size_t i, double ms) {
+  void record(std::size_t i, double ms, int launches) {
     result_.times[i].state = State::kMeasured;
     result_.times[i].ms = ms;
+    result_.times[i].launches = launches;
     CacheMeasurement line = measurement_of(site_, candidates_[i]);
     line.ms = ms;
+    line.launches = launches;
     tuner_.cache_->record(line);
   }
 
@@ -317,7 +321,7 @@ class Tuner::SiteTuning {
     for (const std::size_t i : passed) {
       const auto failure = failed.find(i);
       if (failure == failed.end()) {
-        record(i, trials->ms(i));
+        record(i, trials->ms(i), trials->launches(i));
       } else {
         accept(i, {Trials::Verdict::Kind::kRejected, failure->second});
         if (broke_) return broke_status();
@@ -358,7 +362,7 @@ class Tuner::SiteTuning {
       const bool view = is_view_kernel(candidates_[i].kernel);
       const auto ms = view ? Result<double>(kViewMs) : trials->first_round(i, best);
       if (ms.ok()) {
-        record(i, *ms);
+        record(i, *ms, view ? 1 : trials->launches(i));
       } else {
         const bool no_memory = ms.status().code() == Code::kNoMemory;
         verdict.kind = no_memory ? Trials::Verdict::Kind::kDeclined : Trials::Verdict::Kind::kRejected;
@@ -510,10 +514,12 @@ std::optional<std::size_t> fastest_candidate(const TuneResult& result,
   for (std::size_t i = 0; i < result.times.size(); ++i) {
     if (takes_part(i)) best = std::min(best, result.times[i].ms);
   }
+  std::optional<std::size_t> found;
   for (std::size_t i = 0; i < result.times.size(); ++i) {
-    if (takes_part(i) && result.times[i].ms <= best * (1 + kTimingNoise)) return i;
+    if (!takes_part(i) || result.times[i].ms > best * (1 + kTimingNoise)) continue;
+    if (!found || result.times[i].launches < result.times[*found].launches) found = i;
   }
-  return std::nullopt;
+  return found;
 }
 
 }  // namespace tenon

@@ -33,6 +33,7 @@ struct CandidateTime {
   };
   State state = State::kUnmeasured;
   double ms = 0;
+  int launches = 1;  ///< kernels, copies and fills of a run, where the device can tell
   double correlation =
       1;  ///< estimate / measured time if the kernel estimates, else 1; the log's prediction_correlation
   std::string reason;
@@ -126,8 +127,9 @@ class Tuner {
 /// Times nearer than this share of each other are equal: noise.
 inline constexpr double kTimingNoise = 0.02;
 
-/// The usable candidate that should win by time alone: of those within noise of the fastest the first in the fixed
-/// order. `eligible`, if given, narrows the field. Nothing if no candidate is usable.
+/// The usable candidate that should win by time alone: of those within noise of the fastest the one with the fewest
+/// launches, of these the first in the fixed order. `eligible`, if given, narrows the field. Nothing if no candidate is
+/// usable.
 std::optional<std::size_t> fastest_candidate(const TuneResult& result,
                                              const std::function<bool(std::size_t)>& eligible = nullptr);
 

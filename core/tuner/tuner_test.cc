@@ -352,6 +352,8 @@ TEST(FastestCandidate, TiesWithinNoiseGoToTheFirst) {
   }
   result.times[2].state = State::kRejected;
   EXPECT_EQ(fastest_candidate(result), 0u);
+  result.times[0].launches = 2;
+  EXPECT_EQ(fastest_candidate(result), 1u) << "of equals the one with fewer launches";
   EXPECT_EQ(fastest_candidate(result, [](std::size_t i) { return i != 0; }), 1u);
   EXPECT_EQ(fastest_candidate(result, [](std::size_t i) { return i == 2; }), std::nullopt);
 }

@@ -1,30 +1,15 @@
 #include "kernels/cuda/attention.h"
 
-#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/attention_range.cuh"
+#include "kernels/cuda/attention_tiled.cuh"
 
 namespace tenon::cuda {
 namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
-constexpr int kKeys = 32;  // of a tile: one for each lane
-
-struct Range {
-  int64_t begin, end;
-};
-
-// The keys that a query may see, whatever the mask says. `length` < 0: not given.
-__device__ __forceinline__ Range range_of(const AttentionShape& s, int64_t query, int64_t length) {
-  Range r = {0, length >= 0 ? min(length, s.keys) : s.keys};
-  r.end = min(r.end, s.mask_keys);
-  const int64_t place = query + (length >= 0 ? length - s.queries : s.past);
-  if (s.causal) r.end = min(r.end, place + 1);
-  if (s.right >= 0 && s.right < s.keys) r.end = min(r.end, place + s.right + 1);
-  if (s.left >= 0 && s.left <= place) r.begin = place - s.left;
-  r.end = max(r.end, int64_t{0});
-  r.begin = min(r.begin, r.end);
-  return r;
-}
+constexpr int kKeys = 32;          // of a tile: one for each lane
+constexpr int64_t kFullGpu = 256;  // blocks that keep a GPU busy
 
 // Rows [first, first + kRows) of `count` rows that are `stride` apart, as floats with zeros behind the rows and up to
 // kStride - 4 columns; a warp for each row.
@@ -92,23 +77,10 @@ __global__ void __launch_bounds__(kThreads)
           scores[r] = fmaf(x.w, y.w, fmaf(x.z, y.z, fmaf(x.y, y.y, fmaf(x.x, y.x, scores[r]))));
         }
       }
-      const int64_t at = start + lane;
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        float score = scores[r];
-        if (s.softcap > 0.0f) score = s.softcap * tanhf(score / s.softcap);
-        if (at < seen[r].begin || at >= seen[r].end) {
-          score = -INFINITY;
-        } else if (b.allowed != nullptr || b.bias != nullptr) {
-          const int64_t place = batch * s.mask_strides[0] + head * s.mask_strides[1] +
-                                (first + warp * kRows + r) * s.mask_strides[2] + at * s.mask_strides[3];
-          if (b.allowed != nullptr) {
-            if (b.allowed[place] == 0) score = -INFINITY;
-          } else {
-            const float bias = to_float(static_cast<const T*>(b.bias)[place]);
-            score = bias == -INFINITY ? -INFINITY : score + bias;
-          }
-        }
+        const float score =
+            masked_score<T>(s, b, batch, head, first + warp * kRows + r, start + lane, seen[r], scores[r]);
         const float now = fmaxf(most[r], warp_max(score));
         const float weight = score == -INFINITY ? 0.0f : expf(score - now);
         const float shrink = most[r] == -INFINITY ? 0.0f : expf(most[r] - now);
@@ -190,6 +162,12 @@ cudaError_t attention(ElementType type, const AttentionShape& s, const Attention
   if (s.size > kAttentionMaxSize || s.value_size > kAttentionMaxSize) return cudaErrorInvalidValue;
   if (s.batch <= 0 || s.heads <= 0 || s.queries <= 0 || s.value_size <= 0) return cudaSuccess;
   const int64_t size = std::max(s.size, s.value_size);
+  if (type == ElementType::kF32 && takes_tiled(s, b)) {
+    // Few queries of many blocks fill a GPU better; many of a block share the tiles.
+    const bool few = s.batch * s.heads * ceil_div(s.queries, 32) < kFullGpu;
+    if (size <= 64) return few ? launch_tiled<64, 4>(s, b, stream) : launch_tiled<64, 8>(s, b, stream);
+    return few ? launch_tiled<128, 4>(s, b, stream) : launch_tiled<128, 8>(s, b, stream);
+  }
   cudaError_t error = cudaErrorInvalidValue;
   with_float(type, [&](auto element) {
     using T = decltype(element);

@@ -106,6 +106,8 @@ TEST_F(AttentionTest, GradedShapes) {
     }
   }
   check({shape(1, 6, 2, 9, 64, 20, 50), {}, {}, {}});
+  check({shape(8, 16, 4, 70, 130, 64, 44), {}, {}, {}});  // blocks of many queries
+  check({shape(8, 16, 16, 70, 65, 100, 128), {}, {}, {}});
   check({shape(1, 4, 1, 40, 1, 50, 20), {}, {}, {}});
   check({shape(2, 2, 1, 3, 0, 8, 8), {}, {}, {}});
   check({shape(0, 2, 1, 3, 5, 8, 8), {}, {}, {}});
@@ -199,10 +201,15 @@ TEST_F(AttentionTest, Masks) {
 }
 
 TEST_F(AttentionTest, HiddenValuesMayBeAnything) {
-  Case c{shape(1, 1, 1, 2, 3, 2, 2), {1, 0, 1}, {}, {2}};
-  c.shape.mask_strides[3] = 1;
-  const std::vector<float> q(4, 1.0f), k = {1, 1, NAN, 1, 1, NAN}, v = {5, 6, NAN, NAN, INFINITY, NAN};
-  EXPECT_EQ(run(ElementType::kF32, c, q, k, v, {}), (std::vector<float>{5, 6, 5, 6}));
+  for (const int64_t size : {2, 4}) {  // 4: tiled
+    Case c{shape(1, 1, 1, 2, 3, size, size), {1, 0, 1}, {}, {2}};
+    c.shape.mask_strides[3] = 1;
+    const std::vector<float> q(2 * size, 1.0f);
+    std::vector<float> k(3 * size, 1.0f), v(3 * size, NAN);
+    k[size] = k[3 * size - 1] = NAN, v[size] = INFINITY;
+    std::fill_n(v.begin(), size, 5.0f);
+    EXPECT_EQ(run(ElementType::kF32, c, q, k, v, {}), std::vector<float>(2 * size, 5.0f)) << size;
+  }
 }
 
 TEST_F(AttentionTest, LargeScores) {

@@ -144,7 +144,7 @@ cudaError_t conv2d(const Conv2dGeometry& g, const Conv2dConfig& config, const Co
     return gemm(product(g, config), nhwc ? buffers.input : weights, nhwc ? weights : buffers.input, output,
                 config.tactic, buffers.workspace, stream);
   }
-  if (config.tactic.split_k == 1) return conv2d_implicit_gemm(g, config, buffers, epilogue, nullptr, stream);
+  if (!needs_add_parts(config.tactic)) return conv2d_implicit_gemm(g, config, buffers, epilogue, nullptr, stream);
   float* parts = static_cast<float*>(buffers.workspace);
   const cudaError_t error = conv2d_implicit_gemm(g, config, buffers, epilogue, parts, stream);
   if (error != cudaSuccess) return error;

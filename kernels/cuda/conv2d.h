@@ -39,7 +39,7 @@ enum class Conv2dAlgorithm : int {
   kDepthwise,
 };
 
-// kF16: only kImplicitGemm, with the tactic k64x64 without split_k.
+// kF16: only kImplicitGemm, with the tactic k64x64, without split_k or with cluster.
 struct Conv2dConfig {
   Conv2dAlgorithm algorithm = Conv2dAlgorithm::kImplicitGemm;
   Layout layout = Layout::kNchw;  // of input and output: kNchw or kNhwc
@@ -68,7 +68,7 @@ size_t conv2d_packed_bytes(const Conv2dGeometry& geometry, const Conv2dConfig& c
 cudaError_t conv2d_pack_weights(const Conv2dGeometry& geometry, const Conv2dConfig& config, const void* weights,
                                 void* packed, cudaStream_t stream) noexcept;
 
-// 0 unless config.tactic.split_k > 1.
+// 0 unless config.tactic.split_k > 1 without cluster.
 size_t conv2d_workspace_bytes(const Conv2dGeometry& geometry, const Conv2dConfig& config) noexcept;
 
 cudaError_t conv2d(const Conv2dGeometry& geometry, const Conv2dConfig& config, const Conv2dBuffers& buffers,

@@ -1,5 +1,6 @@
 #include <type_traits>
 
+#include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/conv2d_internal.h"
 #include "kernels/cuda/conv2d_loaders.cuh"
 #include "kernels/cuda/gemm_internal.h"
@@ -20,12 +21,14 @@ struct Weights {
   int64_t group_stride;  // of the output, from one group's first channel to the next one's
 };
 
-// blockIdx.x: the tile, down the rows first; y: the part of k; z strides over the groups. See tile.cuh.
+// blockIdx.x: the tile, down the rows first; y: the part of k; z strides over the groups. See tile.cuh,
+// and cluster.cuh for kCluster: the parts of a tile are one cluster.
 // NCHW: rows are output channels, columns pixels; NHWC: the other way about.
-template <class Tile, class T, bool kNhwc>
+template <class Tile, class T, bool kNhwc, bool kCluster = false>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     conv_kernel(const __grid_constant__ ConvInput in, const __grid_constant__ Weights weights, TileOutput<T> out,
                 DeviceEpilogue epilogue) {
+  if constexpr (kCluster && !kClusterCode) __trap();
   __shared__ typename Tile::Shared shared;
   uint32_t row_tile = blockIdx.x;
   const uint32_t column_tile = weights.row_tiles.split(&row_tile);
@@ -55,20 +58,33 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     if (to.residual != nullptr) to.residual += group * weights.group_stride;
     if (to.row_bias != nullptr) to.row_bias += group * weights.group_rows;
     if (to.column_bias != nullptr) to.column_bias += group * weights.group_rows;
-    store_tile<Tile>(sums, row, column, kNhwc ? in.pixels : weights.group_rows, kNhwc ? weights.group_rows : in.pixels,
-                     to, epilogue);
+    const int64_t rows = kNhwc ? in.pixels : weights.group_rows;
+    const int64_t columns = kNhwc ? weights.group_rows : in.pixels;
+    if constexpr (kCluster) {
+      store_cluster_tile<Tile>(sums, shared, row, column, rows, columns, to, epilogue);
+    } else {
+      store_tile<Tile>(sums, row, column, rows, columns, to, epilogue);
+    }
   }
 }
 
-template <class Tile, class T>
+// kClusters: whether the tile has the tactic.
+template <class Tile, bool kClusters = false, class T>
 cudaError_t launch(bool nhwc, const ConvInput& in, Weights weights, const TileOutput<T>& out, const Epilogue& epilogue,
-                   int parts, cudaStream_t stream) {
+                   const GemmTactic& tactic, cudaStream_t stream) {
   const int64_t row_tiles = ceil_div(nhwc ? in.pixels : weights.group_rows, Tile::kRows);
   const int64_t column_tiles = ceil_div(nhwc ? weights.group_rows : in.pixels, Tile::kColumns);
   weights.row_tiles = Divider<uint32_t>(row_tiles);
-  weights.part = static_cast<int>(part_of_k(weights.depth, parts, Tile::kDepth));
-  const dim3 grid(static_cast<unsigned>(row_tiles * column_tiles), parts,
+  weights.part = static_cast<int>(part_of_k(weights.depth, tactic.split_k, Tile::kDepth));
+  const dim3 grid(static_cast<unsigned>(row_tiles * column_tiles), tactic.split_k,
                   static_cast<unsigned>(std::min<int64_t>(weights.groups, 65535)));
+  if (tactic.cluster) {
+    if constexpr (kClusters) {
+      const auto kernel = nhwc ? conv_kernel<Tile, T, true, true> : conv_kernel<Tile, T, false, true>;
+      return launch_cluster(kernel, grid, Tile::kThreads, stream, in, weights, out, DeviceEpilogue(epilogue));
+    }
+    return cudaErrorInvalidValue;
+  }
   const auto kernel = nhwc ? conv_kernel<Tile, T, true> : conv_kernel<Tile, T, false>;
   kernel<<<grid, Tile::kThreads, 0, stream>>>(in, weights, out, epilogue);
   return cudaGetLastError();
@@ -106,7 +122,7 @@ cudaError_t run(const Conv2dGeometry& g, const Conv2dConfig& config, const Conv2
   weights.depth = static_cast<int>(weights_depth(g));
   weights.group_rows = kg;
   weights.groups = g.groups;
-  weights.part_stride = g.n * g.k * out_pixels;
+  weights.part_stride = parts != nullptr ? g.n * g.k * out_pixels : 0;
   weights.group_stride = nhwc ? kg : kg * out_pixels;
   TileOutput<T> out = {};
   out.data = parts != nullptr ? parts : static_cast<T*>(buffers.output);
@@ -122,14 +138,14 @@ cudaError_t run(const Conv2dGeometry& g, const Conv2dConfig& config, const Conv2
     out.vector = out.vector && is_aligned(out.residual, 4 * sizeof(T));
   }
   const Epilogue& last = parts != nullptr ? Epilogue::none() : epilogue;
-  const int split = config.tactic.split_k;
-  const GemmTile tile = config.tactic.tile;
-  if (tile == GemmTile::k64x64) return launch<Tile64x64>(nhwc, in, weights, out, last, split, stream);
+  const GemmTactic& tactic = config.tactic;
+  const GemmTile tile = tactic.tile;
+  if (tile == GemmTile::k64x64) return launch<Tile64x64, true>(nhwc, in, weights, out, last, tactic, stream);
   if constexpr (std::is_same_v<T, float>) {
-    if (tile == GemmTile::k32x32) return launch<Tile32x32>(nhwc, in, weights, out, last, split, stream);
-    if (tile == GemmTile::k128x128) return launch<Tile128x128>(nhwc, in, weights, out, last, split, stream);
-    if (tile == GemmTile::k128x64) return launch<Tile128x64>(nhwc, in, weights, out, last, split, stream);
-    if (tile == GemmTile::k64x128) return launch<Tile64x128>(nhwc, in, weights, out, last, split, stream);
+    if (tile == GemmTile::k32x32) return launch<Tile32x32, true>(nhwc, in, weights, out, last, tactic, stream);
+    if (tile == GemmTile::k128x128) return launch<Tile128x128>(nhwc, in, weights, out, last, tactic, stream);
+    if (tile == GemmTile::k128x64) return launch<Tile128x64>(nhwc, in, weights, out, last, tactic, stream);
+    if (tile == GemmTile::k64x128) return launch<Tile64x128>(nhwc, in, weights, out, last, tactic, stream);
   }
   return cudaErrorInvalidValue;
 }

@@ -10,7 +10,7 @@ namespace tenon::cuda {
 constexpr int64_t weights_depth(const Conv2dGeometry& g) { return g.c / g.groups * g.r * g.s; }
 constexpr int64_t weights_pitch(const Conv2dGeometry& g) { return (weights_depth(g) + 3) / 4 * 4; }
 
-// `parts` is not null where split_k > 1: [split_k], each dense and in the output's layout.
+// `parts` is not null where needs_add_parts: [split_k], each dense and in the output's layout.
 cudaError_t conv2d_implicit_gemm(const Conv2dGeometry& geometry, const Conv2dConfig& config,
                                  const Conv2dBuffers& buffers, const Epilogue& epilogue, float* parts,
                                  cudaStream_t stream) noexcept;

@@ -106,6 +106,8 @@ class Conv2dTest : public CudaTest {
 
   int check(const Case& test, bool depthwise_only, ElementType type) {
     const bool half = type == ElementType::kF16;
+    int ordinal = 0;
+    EXPECT_EQ(cudaGetDevice(&ordinal), cudaSuccess);
     const auto random = [&](int64_t count, uint32_t seed) {
       const auto values = random_floats(count, seed);
       return half ? to_floats(to_half(values)) : values;
@@ -129,36 +131,46 @@ class Conv2dTest : public CudaTest {
       for (Conv2dConfig config : configs(g)) {
         config.type = type;
         if (config.layout != layout || !conv2d_supports(g, config)) continue;
+        if (config.tactic.cluster && config.tactic.split_k > gemm_cluster_limit(ordinal)) continue;
         if (depthwise_only && config.algorithm != Conv2dAlgorithm::kDepthwise) continue;
-        SCOPED_TRACE(testing::Message() << "algorithm " << static_cast<int>(config.algorithm) << " layout "
-                                        << static_cast<int>(layout) << " tile " << static_cast<int>(config.tactic.tile)
-                                        << " split " << config.tactic.split_k << " n" << g.n << " c" << g.c << " h"
-                                        << g.h << " w" << g.w << " k" << g.k << " r" << g.r << " s" << g.s << " stride "
-                                        << g.stride_h << "," << g.stride_w << " pad " << g.pad_top << "," << g.pad_left
+        SCOPED_TRACE(testing::Message() << (config.tactic.cluster ? "cluster " : "") << "algorithm "
+                                        << static_cast<int>(config.algorithm) << " layout " << static_cast<int>(layout)
+                                        << " tile " << static_cast<int>(config.tactic.tile) << " split "
+                                        << config.tactic.split_k << " n" << g.n << " c" << g.c << " h" << g.h << " w"
+                                        << g.w << " k" << g.k << " r" << g.r << " s" << g.s << " stride " << g.stride_h
+                                        << "," << g.stride_w << " pad " << g.pad_top << "," << g.pad_left
                                         << " dilation " << g.dilation_h << "," << g.dilation_w << " groups " << g.groups
                                         << " oh " << g.oh << " ow " << g.ow << " shift " << test.shift << " half "
                                         << half);
         const Output packed(conv2d_packed_bytes(g, config));
-        const Output workspace(conv2d_workspace_bytes(g, config));
-        const Output output(expected.size() * element_type_size(type), test.shift);
         launch([&](cudaStream_t stream) {
           return conv2d_pack_weights(g, config, dweights.data(), packed.data(), stream);
         });
-        Conv2dBuffers buffers;
-        buffers.input = dinput.data();
-        buffers.packed_weights = packed.data();
-        buffers.bias = test.bias ? dbias.data() : nullptr;
-        buffers.residual = test.residual ? dresidual.data() : nullptr;
-        buffers.output = output.data();
-        buffers.workspace = workspace.data();
-        launch([&](cudaStream_t stream) { return conv2d(g, config, buffers, test.epilogue, stream); });
-        packed.get();
-        workspace.get();
+        const auto run = [&](const Conv2dConfig& with) {
+          const Output workspace(conv2d_workspace_bytes(g, with));
+          const Output output(expected.size() * element_type_size(type), test.shift);
+          Conv2dBuffers buffers;
+          buffers.input = dinput.data();
+          buffers.packed_weights = packed.data();
+          buffers.bias = test.bias ? dbias.data() : nullptr;
+          buffers.residual = test.residual ? dresidual.data() : nullptr;
+          buffers.output = output.data();
+          buffers.workspace = with.tactic.cluster ? nullptr : workspace.data();
+          launch([&](cudaStream_t stream) { return conv2d(g, with, buffers, test.epilogue, stream); });
+          packed.get();
+          workspace.get();
+          return half ? to_floats(output.get<__half>()) : output.get();
+        };
         const double taps = static_cast<double>(g.c / g.groups * g.r * g.s);
         // A result in half precision is rounded once.
         const double tolerance = (half ? std::ldexp(1, -11) : 0) + 2e-6 * std::max(1.0, std::sqrt(taps));
-        const auto got = half ? to_floats(output.get<__half>()) : output.get();
+        const auto got = run(config);
         EXPECT_EQ(count_mismatches(got, expected, tolerance), 0);
+        if (config.tactic.cluster && !half) {
+          Conv2dConfig two_launches = config;
+          two_launches.tactic.cluster = false;
+          EXPECT_TRUE(same_bits(got, run(two_launches))) << "unlike the two launches";
+        }
         ++runs;
         if (HasFailure()) return runs;
       }
@@ -230,6 +242,18 @@ TEST_F(Conv2dTest, TilesAndManyChannels) {
   check({geometry(1, 32, 3, 70, 16, 3, 3, 1, 1)});
 }
 
+// Sums long enough for every split_k, some of whose parts are empty.
+TEST_F(Conv2dTest, LongSumsInParts) {
+  Epilogue swish;
+  swish.kind = UnaryKind::kSwish;
+  for (const size_t shift : {size_t{0}, size_t{4}}) {
+    check({geometry(1, 528, 7, 7, 70, 1, 1), Epilogue::relu(), true, true, shift});
+    check({geometry(2, 515, 4, 4, 66, 1, 1), swish, false, true, shift});
+    check({geometry(2, 128, 5, 6, 68, 3, 3, 1, 1, 1, 2), Epilogue::clip(-1, 2), true, true, shift});
+    check({geometry(1, 61, 9, 7, 33, 3, 3, 2, 1), Epilogue::leaky(0.1f), true, false, shift});
+  }
+}
+
 TEST_F(Conv2dTest, Depthwise) {
   for (const int64_t kernel : {1, 2, 3, 5, 7}) {
     for (const int64_t stride : {1, 2, 3}) {
@@ -285,7 +309,10 @@ TEST(Conv2d, SupportsWhatTheHeaderPromises) {
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 12, 3, 3, 1, 1, 1, 6), config));
   config = {Conv2dAlgorithm::kImplicitGemm, Layout::kNhwc, {GemmTile::k64x64, 1}, ElementType::kF16};
   EXPECT_TRUE(conv2d_supports(geometry(1, 6, 9, 9, 9, 1, 1), config));
-  config.tactic.tile = GemmTile::k128x128;
+  config.tactic = {GemmTile::k64x64, 4, true};
+  EXPECT_TRUE(conv2d_supports(geometry(1, 128, 9, 9, 9, 1, 1), config));
+  EXPECT_EQ(conv2d_workspace_bytes(geometry(1, 128, 9, 9, 9, 1, 1), config), 0u);
+  config.tactic = {GemmTile::k128x128, 1};
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 9, 1, 1), config));
   config = {Conv2dAlgorithm::kGemm1x1, Layout::kNhwc, {GemmTile::k64x64, 1}, ElementType::kF16};
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 9, 1, 1), config));

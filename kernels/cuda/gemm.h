@@ -71,21 +71,34 @@ enum class GemmTile : int {
 struct GemmTactic {
   GemmTile tile = GemmTile::k64x64;
   int split_k = 1;  // parts of k computed apart and then added in order by a second kernel; needs a workspace
+  // The parts of a tile are one thread block cluster, which adds them in the same launch, in the same order: the same
+  // bits without a workspace. For GPUs where gemm_cluster_limit is at least split_k; elsewhere the call returns
+  // cudaErrorNotSupported.
+  bool cluster = false;
 };
 
-// The tactics worth timing. gemm_tactic(i) REQUIRES 0 <= i < gemm_tactic_count(). Other pairs work too.
+// The tactics worth timing on some GPU. gemm_tactic(i) REQUIRES 0 <= i < gemm_tactic_count(). Others work too.
 int gemm_tactic_count() noexcept;
 GemmTactic gemm_tactic(int index) noexcept;
 
+// Blocks of the largest cluster that the GPU and this build have for tactics: 0 (none, as before compute capability
+// 9.0), 8 or 16. The first call for a GPU of 9.0 or later makes its context.
+int gemm_cluster_limit(int ordinal) noexcept;
+
+// Whether the tactic is worth timing on a GPU with this limit: no cluster beyond it, and not what a cluster of up to 8
+// blocks does in one launch.
+bool gemm_tactic_suits(const GemmTactic& tactic, int cluster_limit) noexcept;
+
 // Whether the tactic computes this shape. False for m, n or k of 2^31 - 1024 or more; for kSkinny where neither m nor
-// n is small, or with split_k; for split_k > 1 where a part would have fewer than 32 of k, or split_k > 64. kF16 has
-// k64x64 without split_k and nothing else: it is for what cuBLASLt, which has tensor cores, does not compute.
+// n is small, or with split_k; for split_k > 1 where a part would have fewer than 32 of k, or split_k > 64; for
+// cluster with other tiles than k64x64 and k32x32, or split_k not 2, 4, 8 or 16. kF16 has k64x64 without split_k or
+// with cluster and nothing else: it is for what cuBLASLt, which has tensor cores, does not compute.
 bool gemm_supports(const GemmShape& shape, const GemmTactic& tactic) noexcept;
 
 // The tactic to take without timing.
 GemmTactic gemm_default_tactic(const GemmShape& shape) noexcept;
 
-// 0 unless tactic.split_k > 1.
+// 0 unless tactic.split_k > 1 without cluster.
 size_t gemm_workspace_bytes(const GemmShape& shape, const GemmTactic& tactic) noexcept;
 
 // cudaErrorInvalidValue if gemm_supports is false.

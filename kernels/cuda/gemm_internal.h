@@ -8,6 +8,10 @@ namespace tenon::cuda {
 
 constexpr int kMostParts = 64;  // of split_k
 
+// Blocks of a cluster that every GPU with clusters can run, and the most that some can (CUDA C++ Programming Guide).
+constexpr int kPortableCluster = 8;
+constexpr int kMostCluster = 16;
+
 // Part of k for each of `parts`, a whole number of the tile's steps.
 constexpr int64_t part_of_k(int64_t k, int parts, int depth) {
   return ((k + parts - 1) / parts + depth - 1) / depth * depth;
@@ -30,7 +34,10 @@ constexpr int tile_columns(GemmTile tile) {
 // The tile (and split) that fills the GPU best without timing.
 GemmTactic default_tile(int64_t rows, int64_t columns, int64_t k, int64_t batches) noexcept;
 
-// Every tile but kSkinny. `parts` is not null where tactic.split_k > 1: [split_k][batches][m][n], raw sums.
+// Whether the parts are written to a workspace and added by a second kernel.
+constexpr bool needs_add_parts(const GemmTactic& tactic) { return tactic.split_k > 1 && !tactic.cluster; }
+
+// Every tile but kSkinny. `parts` is not null where needs_add_parts: [split_k][batches][m][n], raw sums.
 cudaError_t gemm_tiled(const GemmShape& shape, const void* a, const void* b, const GemmOutput& output,
                        const GemmTactic& tactic, float* parts, cudaStream_t stream) noexcept;
 

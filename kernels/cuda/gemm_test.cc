@@ -34,6 +34,12 @@ double activate(double x, const Epilogue& e) {
   }
 }
 
+bool runs_here(const GemmTactic& tactic) {
+  int ordinal = 0;
+  EXPECT_EQ(cudaGetDevice(&ordinal), cudaSuccess);
+  return !tactic.cluster || tactic.split_k <= gemm_cluster_limit(ordinal);
+}
+
 class GemmTest : public CudaTest {
  protected:
   // Every supporting tactic.
@@ -90,25 +96,31 @@ class GemmTest : public CudaTest {
     const double tolerance = (half ? std::ldexp(1, -11) : 0) + 2e-6 * std::max<double>(1, std::sqrt(c.k));
     for (int i = 0; i <= gemm_tactic_count(); ++i) {
       const GemmTactic tactic = i < gemm_tactic_count() ? gemm_tactic(i) : gemm_default_tactic(shape);
-      if (!gemm_supports(shape, tactic)) continue;
+      if (!gemm_supports(shape, tactic) || !runs_here(tactic)) continue;
       SCOPED_TRACE(testing::Message() << c.m << "x" << c.n << "x" << c.k << " ta " << c.trans_a << " tb " << c.trans_b
                                       << " pad " << c.pad << " batches " << c.batches << " shift " << c.shift
                                       << " tile " << static_cast<int>(tactic.tile) << " split " << tactic.split_k
-                                      << " half " << half);
-      const Output result(size * element_type_size(type), c.shift);
-      const Output workspace(gemm_workspace_bytes(shape, tactic));
-      GemmOutput output;
-      output.c = result.data();
-      output.bias = dbias.data();
-      output.bias_axis = c.bias;
-      output.residual = c.residual ? dresidual.data() : nullptr;
-      output.epilogue = c.epilogue;
-      launch([&](cudaStream_t stream) {
-        return gemm(shape, da.data(), db.data(), output, tactic, workspace.data(), stream);
-      });
-      workspace.get();
-      const auto got = half ? to_floats(result.get<__half>()) : result.get();
+                                      << " cluster " << tactic.cluster << " half " << half);
+      const auto run = [&](const GemmTactic& with) {
+        const Output result(size * element_type_size(type), c.shift);
+        const Output workspace(gemm_workspace_bytes(shape, with));
+        GemmOutput output;
+        output.c = result.data();
+        output.bias = dbias.data();
+        output.bias_axis = c.bias;
+        output.residual = c.residual ? dresidual.data() : nullptr;
+        output.epilogue = c.epilogue;
+        launch([&](cudaStream_t stream) {
+          return gemm(shape, da.data(), db.data(), output, with, with.cluster ? nullptr : workspace.data(), stream);
+        });
+        workspace.get();
+        return half ? to_floats(result.get<__half>()) : result.get();
+      };
+      const auto got = run(tactic);
       EXPECT_EQ(count_mismatches(got, expected, tolerance), 0);
+      if (tactic.cluster && !half) {
+        EXPECT_TRUE(same_bits(got, run({tactic.tile, tactic.split_k}))) << "unlike the two launches";
+      }
       if (HasFailure()) return;
     }
   }
@@ -187,13 +199,59 @@ TEST_F(GemmTest, LongSums) {
   check({1, 33, 3000});
 }
 
+// 33 steps of 16 in parts of 3: of 16 parts five are empty.
+TEST_F(GemmTest, PartsOfManySizes) {
+  for (const int64_t k : {512, 528, 541, 1023}) {
+    for (const size_t shift : {size_t{0}, size_t{4}}) {
+      Case c{129, 67, k, false, k % 2 == 1, 0, BiasAxis::kPerRow, true, Epilogue::relu()};
+      c.shift = shift;
+      check(c);
+      c.m = 64;
+      c.n = 128;
+      c.batches = 3;
+      c.bias = BiasAxis::kPerColumn;
+      check(c);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_F(GemmTest, ClustersAddTheirPartsInOneLaunch) {
+  const GemmShape shape = GemmShape::dense(70, 90, 600);
+  const Input a(random_floats(70 * 600, 1));
+  const Input b(random_floats(600 * 90, 2));
+  const Output c(70 * 90 * sizeof(float));
+  GemmOutput output;
+  output.c = c.data();
+  int ordinal = 0, major = 0;
+  ASSERT_EQ(cudaGetDevice(&ordinal), cudaSuccess);
+  ASSERT_EQ(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal), cudaSuccess);
+  const int limit = gemm_cluster_limit(ordinal);
+  if (major < 9) {
+    EXPECT_EQ(limit, 0);
+  }
+  for (const int parts : {2, 4, 8, 16}) {
+    const GemmTactic tactic = {GemmTile::k64x64, parts, true};
+    ASSERT_TRUE(gemm_supports(shape, tactic));
+    cudaGraph_t graph = nullptr;
+    size_t nodes = 0;
+    ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    EXPECT_EQ(gemm(shape, a.data(), b.data(), output, tactic, nullptr, stream_),
+              parts <= limit ? cudaSuccess : cudaErrorNotSupported);
+    ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &nodes), cudaSuccess);
+    EXPECT_EQ(nodes, parts <= limit ? 1u : 0u);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  }
+}
+
 TEST_F(GemmTest, TheSameBitsEveryTime) {
   const GemmShape shape = GemmShape::dense(70, 90, 600);
   const Input a(random_floats(70 * 600, 1));
   const Input b(random_floats(600 * 90, 2));
   for (int i = 0; i < gemm_tactic_count(); ++i) {
     const GemmTactic tactic = gemm_tactic(i);
-    if (!gemm_supports(shape, tactic)) continue;
+    if (!gemm_supports(shape, tactic) || !runs_here(tactic)) continue;
     std::vector<float> first;
     for (int round = 0; round < 3; ++round) {
       const Output c(70 * 90 * sizeof(float));
@@ -239,11 +297,37 @@ TEST(Gemm, SupportsWhatTheHeaderPromises) {
   EXPECT_TRUE(gemm_supports(half, {GemmTile::k64x64, 1}));
   EXPECT_TRUE(gemm_supports(half, gemm_default_tactic(half)));
   EXPECT_FALSE(gemm_supports(half, {GemmTile::k64x64, 4}));
+  EXPECT_TRUE(gemm_supports(half, {GemmTile::k64x64, 4, true}));
+  EXPECT_FALSE(gemm_supports(half, {GemmTile::k32x32, 4, true}));
   EXPECT_FALSE(gemm_supports(half, {GemmTile::k32x32, 1}));
   EXPECT_FALSE(gemm_supports(half, {GemmTile::kSkinny, 1}));
   EXPECT_FALSE(gemm_supports(GemmShape::dense(9, 9, 9, false, false, 1, ElementType::kI32), {GemmTile::k64x64, 1}));
   EXPECT_EQ(gemm_workspace_bytes(GemmShape::dense(10, 20, 128), {GemmTile::k32x32, 4}), 4u * 200 * sizeof(float));
   EXPECT_EQ(gemm_workspace_bytes(GemmShape::dense(10, 20, 128), {GemmTile::k32x32, 1}), 0u);
+}
+
+TEST(Gemm, ClusterTactics) {
+  const GemmShape shape = GemmShape::dense(100, 100, 4096);
+  for (const int parts : {2, 4, 8, 16}) {
+    EXPECT_TRUE(gemm_supports(shape, {GemmTile::k64x64, parts, true}));
+    EXPECT_EQ(gemm_workspace_bytes(shape, {GemmTile::k64x64, parts, true}), 0u);
+  }
+  for (const int parts : {0, 1, 3, 32}) EXPECT_FALSE(gemm_supports(shape, {GemmTile::k64x64, parts, true}));
+  EXPECT_FALSE(gemm_supports(shape, {GemmTile::k128x128, 4, true}));
+  EXPECT_FALSE(gemm_supports(GemmShape::dense(8, 100, 4096), {GemmTile::kSkinny, 1, true}));
+  EXPECT_FALSE(gemm_supports(GemmShape::dense(100, 100, 100), {GemmTile::k64x64, 4, true}));  // parts of 25
+  EXPECT_FALSE(gemm_supports(GemmShape::dense(100, 100, 7), {GemmTile::k32x32, 8, true}));
+
+  const GemmTactic one = {GemmTile::k32x32, 1}, two_launches = {GemmTile::k32x32, 4};
+  const GemmTactic cluster = {GemmTile::k32x32, 4, true};
+  EXPECT_TRUE(gemm_tactic_suits(one, 0) && gemm_tactic_suits(one, 16));
+  EXPECT_TRUE(gemm_tactic_suits(two_launches, 0));
+  EXPECT_FALSE(gemm_tactic_suits(two_launches, 8));
+  EXPECT_FALSE(gemm_tactic_suits(cluster, 0));
+  EXPECT_TRUE(gemm_tactic_suits(cluster, 8));
+  EXPECT_TRUE(gemm_tactic_suits({GemmTile::k128x128, 4}, 16));
+  EXPECT_FALSE(gemm_tactic_suits({GemmTile::k64x64, 16, true}, 8));
+  EXPECT_TRUE(gemm_tactic_suits({GemmTile::k64x64, 16, true}, 16) && gemm_tactic_suits({GemmTile::k64x64, 16}, 16));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
+#include <atomic>
 #include <type_traits>
 
+#include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/gemm_internal.h"
 #include "kernels/cuda/tile.cuh"
 
@@ -21,10 +23,12 @@ struct Operands {
   bool vector_a, vector_b;
 };
 
-// blockIdx.x: the tile, down the rows first; y: the part of k; z strides over the batches. See tile.cuh.
-template <class Tile, class T, bool kTransA, bool kTransB>
+// blockIdx.x: the tile, down the rows first; y: the part of k; z strides over the batches. See tile.cuh,
+// and cluster.cuh for kCluster: the parts of a tile are one cluster.
+template <class Tile, class T, bool kTransA, bool kTransB, bool kCluster = false>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     gemm_kernel(Operands<T> in, TileOutput<T> out, DeviceEpilogue epilogue) {
+  if constexpr (kCluster && !kClusterCode) __trap();
   __shared__ typename Tile::Shared shared;
   uint32_t row_tile = blockIdx.x;
   const uint32_t column_tile = in.row_tiles.split(&row_tile);
@@ -44,20 +48,38 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     TileOutput<T> to = out;
     to.data += batch * in.c_stride;
     if (to.residual != nullptr) to.residual += batch * in.c_stride;
-    store_tile<Tile>(sums, row, column, in.m, in.n, to, epilogue);
+    if constexpr (kCluster) {
+      store_cluster_tile<Tile>(sums, shared, row, column, in.m, in.n, to, epilogue);
+    } else {
+      store_tile<Tile>(sums, row, column, in.m, in.n, to, epilogue);
+    }
   }
 }
 
-template <class Tile, class T>
-cudaError_t launch(const GemmShape& s, Operands<T> in, const TileOutput<T>& out, const Epilogue& epilogue, int parts,
-                   cudaStream_t stream) {
+template <class Tile, class T, bool kCluster>
+auto kernel_of(const GemmShape& s) {
+  return s.trans_a
+             ? (s.trans_b ? gemm_kernel<Tile, T, true, true, kCluster> : gemm_kernel<Tile, T, true, false, kCluster>)
+             : (s.trans_b ? gemm_kernel<Tile, T, false, true, kCluster> : gemm_kernel<Tile, T, false, false, kCluster>);
+}
+
+// kClusters: whether the tile has the tactic.
+template <class Tile, bool kClusters = false, class T>
+cudaError_t launch(const GemmShape& s, Operands<T> in, const TileOutput<T>& out, const Epilogue& epilogue,
+                   const GemmTactic& tactic, cudaStream_t stream) {
   const int64_t row_tiles = ceil_div(s.m, Tile::kRows);
   in.row_tiles = Divider<uint32_t>(row_tiles);
-  in.part = static_cast<int>(part_of_k(s.k, parts, Tile::kDepth));
-  const dim3 grid(static_cast<unsigned>(row_tiles * ceil_div(s.n, Tile::kColumns)), parts,
+  in.part = static_cast<int>(part_of_k(s.k, tactic.split_k, Tile::kDepth));
+  const dim3 grid(static_cast<unsigned>(row_tiles * ceil_div(s.n, Tile::kColumns)), tactic.split_k,
                   static_cast<unsigned>(std::min<int64_t>(s.batches, 65535)));
-  const auto kernel = s.trans_a ? (s.trans_b ? gemm_kernel<Tile, T, true, true> : gemm_kernel<Tile, T, true, false>)
-                                : (s.trans_b ? gemm_kernel<Tile, T, false, true> : gemm_kernel<Tile, T, false, false>);
+  if (tactic.cluster) {
+    if constexpr (kClusters) {
+      return launch_cluster(kernel_of<Tile, T, true>(s), grid, Tile::kThreads, stream, in, out,
+                            DeviceEpilogue(epilogue));
+    }
+    return cudaErrorInvalidValue;
+  }
+  const auto kernel = kernel_of<Tile, T, false>(s);
   kernel<<<grid, Tile::kThreads, 0, stream>>>(in, out, epilogue);
   return cudaGetLastError();
 }
@@ -102,17 +124,51 @@ cudaError_t run(const GemmShape& s, const T* a, const T* b, const GemmOutput& ou
     out.vector = quads(out.data, s.ldc, s.c_stride) && is_aligned(out.residual, 4 * sizeof(T));
     epilogue = output.epilogue;
   }
-  if (tactic.tile == GemmTile::k64x64) return launch<Tile64x64>(s, in, out, epilogue, tactic.split_k, stream);
+  if (tactic.tile == GemmTile::k64x64) return launch<Tile64x64, true>(s, in, out, epilogue, tactic, stream);
   if constexpr (std::is_same_v<T, float>) {
-    if (tactic.tile == GemmTile::k32x32) return launch<Tile32x32>(s, in, out, epilogue, tactic.split_k, stream);
-    if (tactic.tile == GemmTile::k128x128) return launch<Tile128x128>(s, in, out, epilogue, tactic.split_k, stream);
-    if (tactic.tile == GemmTile::k128x64) return launch<Tile128x64>(s, in, out, epilogue, tactic.split_k, stream);
-    if (tactic.tile == GemmTile::k64x128) return launch<Tile64x128>(s, in, out, epilogue, tactic.split_k, stream);
+    if (tactic.tile == GemmTile::k32x32) return launch<Tile32x32, true>(s, in, out, epilogue, tactic, stream);
+    if (tactic.tile == GemmTile::k128x128) return launch<Tile128x128>(s, in, out, epilogue, tactic, stream);
+    if (tactic.tile == GemmTile::k128x64) return launch<Tile128x64>(s, in, out, epilogue, tactic, stream);
+    if (tactic.tile == GemmTile::k64x128) return launch<Tile64x128>(s, in, out, epilogue, tactic, stream);
   }
   return cudaErrorInvalidValue;
 }
 
+constexpr int kOrdinals = 64;  // the answers are kept for the first GPUs
+
+int find_cluster_limit(int ordinal) {
+  int major = 0;
+  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal) != cudaSuccess || major < 9) return 0;
+  // All kernels of tiles fit alike (kMinBlocks); this one stands for them.
+  const auto kernel = gemm_kernel<Tile64x64, float, false, false, true>;
+  cudaFuncAttributes code = {};
+  if (cudaFuncGetAttributes(&code, kernel) != cudaSuccess || code.ptxVersion < 90) return 0;
+  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess) {
+    return kPortableCluster;
+  }
+  cudaLaunchAttribute attribute = cluster_of(kMostCluster);
+  cudaLaunchConfig_t config = cluster_config(dim3(1, kMostCluster), Tile64x64::kThreads, nullptr, &attribute);
+  int clusters = 0;
+  const cudaError_t error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+  return error == cudaSuccess && clusters > 0 ? kMostCluster : kPortableCluster;
+}
+
 }  // namespace
+
+int gemm_cluster_limit(int ordinal) noexcept {
+  static std::atomic<int> known[kOrdinals];  // the limit + 1
+  const bool kept = ordinal >= 0 && ordinal < kOrdinals;
+  if (kept && known[ordinal] != 0) return known[ordinal] - 1;
+  int before = 0;
+  int limit = 0;
+  if (cudaGetDevice(&before) == cudaSuccess && (before == ordinal || cudaSetDevice(ordinal) == cudaSuccess)) {
+    limit = find_cluster_limit(ordinal);
+    if (before != ordinal) cudaSetDevice(before);
+  }
+  cudaGetLastError();  // a refusal is an answer
+  if (kept) known[ordinal] = limit + 1;
+  return limit;
+}
 
 cudaError_t gemm_tiled(const GemmShape& s, const void* a, const void* b, const GemmOutput& output,
                        const GemmTactic& tactic, float* parts, cudaStream_t stream) noexcept {

@@ -212,6 +212,50 @@ struct TileOutput {
   bool vector;  // four columns from a multiple of four on are one aligned word
 };
 
+// Where four neighbouring columns from `column` on go, and what they add. REQUIRES: column < columns.
+template <class T>
+struct QuadColumns {
+  int valid;  // of them, the others lie beyond the last column
+  int64_t place[4];
+  float bias[4];
+
+  __device__ __forceinline__ QuadColumns(int64_t column, int64_t columns, const TileOutput<T>& to)
+      : valid(static_cast<int>(min(columns - column, static_cast<int64_t>(4)))) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      uint32_t rest = static_cast<uint32_t>(column) + j;
+      const uint32_t run = to.run.split(&rest);
+      place[j] = run * to.run_stride + rest;
+      bias[j] = to.column_bias != nullptr && j < valid ? to_float(to.column_bias[column + j]) : 0.0f;
+    }
+  }
+};
+
+template <class T>
+__device__ __forceinline__ void store_quad(float4 v, int64_t row, const QuadColumns<T>& columns,
+                                           const TileOutput<T>& to, const DeviceEpilogue& epilogue) {
+  const float row_bias = to.row_bias != nullptr ? to_float(to.row_bias[row]) : 0.0f;
+  const int64_t base = row * to.row_stride;
+  if (to.vector && columns.valid == 4) {
+    float4 add = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (to.residual != nullptr) add = load_word(to.residual + base + columns.place[0]);
+    v.x = apply(epilogue, v.x + (row_bias + columns.bias[0]) + add.x);
+    v.y = apply(epilogue, v.y + (row_bias + columns.bias[1]) + add.y);
+    v.z = apply(epilogue, v.z + (row_bias + columns.bias[2]) + add.z);
+    v.w = apply(epilogue, v.w + (row_bias + columns.bias[3]) + add.w);
+    store_word(to.data + base + columns.place[0], v);
+    return;
+  }
+  const float sums[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    if (j >= columns.valid) continue;
+    const int64_t at = base + columns.place[j];
+    const float add = to.residual != nullptr ? to_float(to.residual[at]) : 0.0f;
+    to.data[at] = from_float<T>(apply(epilogue, sums[j] + (row_bias + columns.bias[j]) + add));
+  }
+}
+
 template <class Tile, class T>
 __device__ __forceinline__ void store_tile(const typename Tile::Sums& sums, int64_t first_row, int64_t first_column,
                                            int64_t rows, int64_t columns, const TileOutput<T>& to,
@@ -220,40 +264,13 @@ __device__ __forceinline__ void store_tile(const typename Tile::Sums& sums, int6
   for (int h = 0; h < Tile::kColumnGroups; ++h) {
     const int64_t column = first_column + Tile::column_of_group(h);
     if (column >= columns) continue;
-    const int valid = static_cast<int>(min(columns - column, static_cast<int64_t>(4)));
-    int64_t place[4];
-    float column_bias[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      uint32_t rest = static_cast<uint32_t>(column) + j;
-      const uint32_t run = to.run.split(&rest);
-      place[j] = run * to.run_stride + rest;
-      column_bias[j] = to.column_bias != nullptr && j < valid ? to_float(to.column_bias[column + j]) : 0.0f;
-    }
+    const QuadColumns<T> quad(column, columns, to);
 #pragma unroll
     for (int i = 0; i < Tile::kRowsPerThread; ++i) {
       const int64_t row = first_row + Tile::row_of_group(i / 4) + i % 4;
       if (row >= rows) continue;
-      const float row_bias = to.row_bias != nullptr ? to_float(to.row_bias[row]) : 0.0f;
-      const int64_t base = row * to.row_stride;
-      if (to.vector && valid == 4) {
-        float4 v = make_float4(sums.v[i][h * 4], sums.v[i][h * 4 + 1], sums.v[i][h * 4 + 2], sums.v[i][h * 4 + 3]);
-        float4 add = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (to.residual != nullptr) add = load_word(to.residual + base + place[0]);
-        v.x = apply(epilogue, v.x + (row_bias + column_bias[0]) + add.x);
-        v.y = apply(epilogue, v.y + (row_bias + column_bias[1]) + add.y);
-        v.z = apply(epilogue, v.z + (row_bias + column_bias[2]) + add.z);
-        v.w = apply(epilogue, v.w + (row_bias + column_bias[3]) + add.w);
-        store_word(to.data + base + place[0], v);
-        continue;
-      }
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        if (j >= valid) continue;
-        const int64_t at = base + place[j];
-        const float add = to.residual != nullptr ? to_float(to.residual[at]) : 0.0f;
-        to.data[at] = from_float<T>(apply(epilogue, sums.v[i][h * 4 + j] + (row_bias + column_bias[j]) + add));
-      }
+      store_quad(make_float4(sums.v[i][h * 4], sums.v[i][h * 4 + 1], sums.v[i][h * 4 + 2], sums.v[i][h * 4 + 3]), row,
+                 quad, to, epilogue);
     }
   }
 }

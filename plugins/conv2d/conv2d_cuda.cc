@@ -39,11 +39,11 @@ class Conv2dCuda final : public IPlugin {
       if (cuda::conv2d_supports(g, config)) tactics.add("");
       return;
     }
-    for (int i = 0; i < cuda::gemm_tactic_count(); ++i) {
-      config.tactic = cuda::gemm_tactic(i);
-      if (!cuda::conv2d_supports(g, config)) continue;
-      tactics.add(cuda_gemm_params(config.tactic), cuda::conv2d_workspace_bytes(g, config));
-    }
+    for_each_cuda_gemm_tactic(site, [&](const cuda::GemmTactic& tactic) {
+      config.tactic = tactic;
+      if (!cuda::conv2d_supports(g, config)) return;
+      tactics.add(cuda_gemm_params(tactic), cuda::conv2d_workspace_bytes(g, config));
+    });
   }
 
   void configure(const Config& config) override {
@@ -68,6 +68,7 @@ class Conv2dCuda final : public IPlugin {
   Sizes sizes() const override { return sizes_; }
 
   void initialize(const Init& init) override {
+    require_cuda_cluster(config_.tactic);
     packed_ = init.persistent<void>();
     bias_ = has_bias_ ? init.device_constant<void>(kConvBias) : nullptr;
     if (init.filled()) return;

@@ -19,12 +19,7 @@ cuda::GemmShape most(const Site& site) {
 class FullyConnectedCuda final : public IPlugin {
  public:
   static void tactics(const Site& site, const Combo&, Tactics& tactics) {
-    const cuda::GemmShape shape = most(site);
-    for (int i = 0; i < cuda::gemm_tactic_count(); ++i) {
-      const cuda::GemmTactic tactic = cuda::gemm_tactic(i);
-      if (!cuda::gemm_supports(shape, tactic)) continue;
-      tactics.add(cuda_gemm_params(tactic), cuda::gemm_workspace_bytes(shape, tactic));
-    }
+    add_cuda_gemm_tactics(site, most(site), tactics);
   }
 
   void configure(const Config& config) override {
@@ -40,6 +35,7 @@ class FullyConnectedCuda final : public IPlugin {
     sizes_.workspace = cuda::gemm_workspace_bytes(shape, tactic_);
   }
   Sizes sizes() const override { return sizes_; }
+  void initialize(const Init&) override { require_cuda_cluster(tactic_); }
 
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
     cuda::GemmOutput output;

@@ -109,6 +109,8 @@ TEST_F(Rivals, TheFewestLaunchesCanBeForced) {
   // Of all that this network launches only conversions can be avoided.
   for (const json& layer : fewest["layers"]) EXPECT_NE(layer["op"], "tenon.reformat/1") << layer;
   EXPECT_LE(fewest["layers"].size(), free_choice["layers"].size());
+  cache_ = must(TimingCache::create(library_, "", 1, "cpu"));
+  EXPECT_EQ(convolutions(report({{"force_rule", kFewestLaunches}})), 1u) << "decides between rivals, too";
   if (fewest["alternatives"].empty()) return;  // they are the same
   EXPECT_EQ(fewest["alternatives"][0]["rule"], kFewestLaunches);
   EXPECT_EQ(fewest["alternatives"][0]["taken"], true);

@@ -2,10 +2,9 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
-#include <random>
 #include <thread>
 
-#include "tools/tenon/common.h"
+#include "tools/tenon/lane.h"
 
 namespace tenon::cli {
 namespace {
@@ -16,39 +15,6 @@ using Clock = std::chrono::steady_clock;
 double since_ms(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
-
-std::size_t bytes_of(const TensorInfo& info) {
-  std::size_t bytes = 8;  // enough for any dtype
-  for (const std::int64_t size : info.dims) bytes *= static_cast<std::size_t>(size);
-  return bytes;
-}
-
-/// A context with memory of its own on the device for all inputs and outputs. Inputs hold normal numbers.
-struct Lane {
-  std::vector<std::shared_ptr<void>> memory;
-  ExecutionContext context;
-
-  /// `shapes`: dims of inputs, where they are not those of the engine.
-  Lane(const Engine& engine, bool use_graph, const std::map<std::string, std::vector<std::int64_t>>& shapes)
-      : context(check(ExecutionContext::create(engine))) {
-    check(context.use_graph(use_graph));
-    for (const auto& [name, dims] : shapes) check(context.set_input_dims(name, dims));
-    std::mt19937 random(1);
-    std::normal_distribution<float> normal;
-    const auto bind = [&](const std::vector<TensorInfo>& tensors, bool fill) {
-      for (TensorInfo info : tensors) {
-        info.dims = check(context.dims(info.name));
-        std::vector<float> values(bytes_of(info) / sizeof(float));
-        if (fill && info.dtype == TN_F32) std::generate(values.begin(), values.end(), [&] { return normal(random); });
-        memory.push_back(check(engine.allocate(bytes_of(info))));
-        check(engine.upload(memory.back().get(), values.data(), bytes_of(info)));
-        check(context.set_tensor(info.name, memory.back().get()));
-      }
-    };
-    bind(engine.inputs(), true);
-    bind(engine.outputs(), false);
-  }
-};
 
 struct Bench {
   ModelOptions model;
@@ -71,19 +37,16 @@ struct Bench {
 
   json layers(Lane* lane) const {
     constexpr int kRounds = 20;
-    std::vector<std::string> names;
+    json result;
     std::map<std::string, std::vector<double>> times;
     for (int round = 0; round < kRounds; ++round) {
-      for (const json& layer : json::parse(check(lane->context.profile()))) {
-        if (round == 0) names.push_back(layer["name"]);
-        times[layer["name"]].push_back(layer["ms"]);
-      }
+      result = json::parse(check(lane->context.profile()));
+      for (const json& layer : result) times[layer["name"]].push_back(layer["ms"]);
     }
-    json result = json::array();
-    for (const std::string& name : names) {
-      std::vector<double>& all = times[name];
+    for (json& layer : result) {
+      std::vector<double>& all = times[layer["name"]];
       std::nth_element(all.begin(), all.begin() + kRounds / 2, all.end());
-      result.push_back({{"name", name}, {"ms", all[kRounds / 2]}});
+      layer["ms"] = all[kRounds / 2];
     }
     return result;
   }

@@ -2,12 +2,31 @@
 
 #include "pipeline/files.h"
 #include "pipeline/units.h"
-#include "tools/tenon/common.h"
+#include "tools/tenon/lane.h"
 
 namespace tenon::cli {
 namespace {
 
 using nlohmann::json;
+
+/// On a GPU: how many nodes each layer is in the CUDA graph of a run, and all of them together.
+void count_launches(const Library& library, const pipeline::BuildRequest& request, const BuiltEngine& built,
+                    json* report) {
+  const Engine engine = check(Runtime(library, request.device, request.threads).create(built.data(), built.size()));
+  if (engine.device().rfind("cuda", 0) != 0) return;
+  Lane lane(engine, true, {});
+  const json times = json::parse(check(lane.context.profile()));
+  int total = 0;
+  for (const char* list : {"layers", "views"}) {
+    for (json& layer : (*report)[list]) {
+      const json& time = times.at(layer["step"].get<std::size_t>());
+      if (!time.contains("launches")) return;  // this engine is not recorded
+      layer["launches"] = time["launches"];
+      total += time["launches"].get<int>();
+    }
+  }
+  (*report)["graph_nodes"] = total;
+}
 
 struct Build {
   ModelOptions model;
@@ -20,14 +39,21 @@ struct Build {
     pipeline::BuildRequest request = make_request(library, model);
     request.metadata["fingerprint"] = check(pipeline::fingerprint(library, request));
     const BuiltEngine built = check(pipeline::build_engine(library, request, progress_printer()));
-    const json parsed = json::parse(built.report());
+    json parsed = json::parse(built.report());
     for (const std::string& rule : model.force_rules) {
       bool fired = false;
       for (const json& entry : parsed["rules"]) fired = fired || entry["id"] == rule;
       if (!fired) throw WorkError("--force-rule " + rule + ": the rule matched nowhere in this network");
     }
     check(pipeline::write_file_atomically(output, {static_cast<const std::uint8_t*>(built.data()), built.size()}));
-    if (!report.empty()) write_text(report, built.report() + "\n");
+    if (!report.empty()) {
+      try {
+        count_launches(library, request, built, &parsed);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "The report is without launches, for the engine cannot be run: %s\n", error.what());
+      }
+      write_json(report, parsed);
+    }
     if (report == "-") return;
     double sum = 0;
     for (const json& layer : parsed["layers"]) sum += layer["ms"].get<double>();

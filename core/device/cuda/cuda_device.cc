@@ -113,7 +113,7 @@ Status CudaStream::wait_for(const Event& event) {
 
 class CudaRecording final : public Recording {
  public:
-  explicit CudaRecording(cudaGraphExec_t graph) : graph_(graph) {}
+  CudaRecording(cudaGraphExec_t graph, std::size_t launches) : graph_(graph), launches_(launches) {}
   ~CudaRecording() override { cudaGraphExecDestroy(graph_); }
   /// Takes over another capture's launches if it has the same shape.
   bool update(cudaGraph_t graph) {
@@ -125,10 +125,29 @@ class CudaRecording final : public Recording {
   Status launch(Stream& stream) override {
     return to_status(cudaGraphLaunch(graph_, raw(stream)), "launching a CUDA graph");
   }
+  std::size_t launches() const override { return launches_; }
 
  private:
   cudaGraphExec_t graph_;
+  std::size_t launches_;  // an update keeps the shape, so it keeps this number
 };
+
+/// Nodes that do something on the device; the others only order these.
+Result<std::size_t> count_launches(cudaGraph_t graph) {
+  std::size_t count = 0;
+  TENON_RETURN_IF_ERROR(to_status(cudaGraphGetNodes(graph, nullptr, &count), "counting the nodes of a CUDA graph"));
+  std::vector<cudaGraphNode_t> nodes(count);
+  TENON_RETURN_IF_ERROR(to_status(cudaGraphGetNodes(graph, nodes.data(), &count), "listing the nodes of a CUDA graph"));
+  std::size_t launches = 0;
+  for (const cudaGraphNode_t node : nodes) {
+    cudaGraphNodeType type{};
+    TENON_RETURN_IF_ERROR(to_status(cudaGraphNodeGetType(node, &type), "looking at a node of a CUDA graph"));
+    const bool orders =
+        type == cudaGraphNodeTypeEmpty || type == cudaGraphNodeTypeEventRecord || type == cudaGraphNodeTypeWaitEvent;
+    if (!orders) ++launches;
+  }
+  return launches;
+}
 
 class CudaDevice final : public Device {
  public:
@@ -279,12 +298,14 @@ class CudaDevice final : public Device {
     const cudaError_t ended = cudaStreamEndCapture(raw(stream), &graph);
     cudaGraphExec_t executable = nullptr;
     cudaError_t error = ended;
+    Result<std::size_t> launches = std::size_t{0};
     if (launched.ok() && error == cudaSuccess) {
       auto* known = static_cast<CudaRecording*>(previous.get());
       if (known != nullptr && known->update(graph)) {
         cudaGraphDestroy(graph);
         return previous;
       }
+      launches = count_launches(graph);
       error = cudaGraphInstantiate(&executable, graph, 0);
     }
     if (graph != nullptr) cudaGraphDestroy(graph);
@@ -293,7 +314,9 @@ class CudaDevice final : public Device {
     if (error != cudaSuccess) {
       return Status(Code::kDeclined, fmt::format("the launches cannot be captured: {}", cudaGetErrorString(error)));
     }
-    return std::unique_ptr<Recording>(new CudaRecording(executable));
+    auto recording = std::make_unique<CudaRecording>(executable, launches.ok() ? *launches : 0);
+    TENON_RETURN_IF_ERROR(launches.status());
+    return std::unique_ptr<Recording>(std::move(recording));
   }
 
   void prepare_exec(Stream& stream, TnExec* exec) override {

@@ -130,6 +130,7 @@ TEST_F(CudaDeviceTest, RecordingsRunWhenLaunchedAndTakeNewAddresses) {
   };
   auto recording = device_->record(*stream_, zero(one));
   ASSERT_TRUE(recording.ok()) << recording.status().message();
+  EXPECT_EQ((*recording)->launches(), 1u);
   EXPECT_EQ(download(one), (std::vector<float>{1, 1})) << "recording must not run anything";
   ASSERT_TRUE((*recording)->launch(*stream_).ok());
   EXPECT_EQ(download(one), (std::vector<float>{0, 0}));
@@ -137,6 +138,12 @@ TEST_F(CudaDeviceTest, RecordingsRunWhenLaunchedAndTakeNewAddresses) {
   ASSERT_TRUE(recording.ok()) << recording.status().message();
   ASSERT_TRUE((*recording)->launch(*stream_).ok());
   EXPECT_EQ(download(two), (std::vector<float>{0, 0}));
+  const auto both = device_->record(*stream_, [&]() -> Status {
+    TENON_RETURN_IF_ERROR(zero(one)());
+    return device_->copy_to_device(one.data(), two.data(), two.size(), *stream_);
+  });
+  ASSERT_TRUE(both.ok()) << both.status().message();
+  EXPECT_EQ((*both)->launches(), 2u);
   const auto failed = device_->record(*stream_, [] { return Status(Code::kInternal, "the body's own"); });
   EXPECT_EQ(failed.status().message(), "the body's own");
 }

@@ -245,7 +245,8 @@ TENON_API TnStatus tn_context_set_recorder(TnContext* context, TnErrorFn record_
 TENON_API TnStatus tn_context_use_graph(TnContext* context, int32_t use);
 TENON_API TnStatus tn_context_enqueue(TnContext* context, void* stream);
 TENON_API TnStatus tn_context_execute(TnContext* context);
-/* JSON: [{name, ms}], one run, each layer timed. */
+/* JSON: [{name, ms, launches}], one run, each layer timed; launches: how many kernels, copies and fills it is in the
+ * CUDA graph of a run, absent where there is none. */
 TENON_API TnStatus tn_context_profile(TnContext* context, TnText** json);
 
 #ifdef __cplusplus

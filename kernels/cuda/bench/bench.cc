@@ -1,8 +1,12 @@
 // Times the CUDA kernels alone: launches captured in a graph, between two events. One line for each case and tactic.
+//   kernels_cuda_bench           cases of each family
+//   kernels_cuda_bench clusters  convolutions of networks: split_k with two launches and with clusters, same tile
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -75,7 +79,14 @@ void report(const std::string& name, double microseconds, double flops, double b
 std::string tactic_name(const GemmTactic& tactic) {
   static const char* const kTiles[] = {"128x128", "128x64", "64x128", "64x64", "32x32", "skinny"};
   std::string name = kTiles[static_cast<int>(tactic.tile)];
-  return tactic.split_k > 1 ? name + " split " + std::to_string(tactic.split_k) : name;
+  if (tactic.split_k > 1) name += " split " + std::to_string(tactic.split_k);
+  return tactic.cluster ? name + " cluster" : name;
+}
+
+bool runs_here(const GemmTactic& tactic) {
+  int ordinal = 0;
+  must(cudaGetDevice(&ordinal));
+  return !tactic.cluster || tactic.split_k <= gemm_cluster_limit(ordinal);
 }
 
 void bench_gemm(cudaStream_t stream, int64_t m, int64_t n, int64_t k, bool trans_b) {
@@ -85,7 +96,7 @@ void bench_gemm(cudaStream_t stream, int64_t m, int64_t n, int64_t k, bool trans
   const Memory c(m * n * 4);
   for (int i = 0; i < gemm_tactic_count(); ++i) {
     const GemmTactic tactic = gemm_tactic(i);
-    if (!gemm_supports(shape, tactic)) continue;
+    if (!gemm_supports(shape, tactic) || !runs_here(tactic)) continue;
     const Memory workspace(gemm_workspace_bytes(shape, tactic));
     GemmOutput output;
     output.c = c.data();
@@ -97,8 +108,8 @@ void bench_gemm(cudaStream_t stream, int64_t m, int64_t n, int64_t k, bool trans
   }
 }
 
-void bench_conv(cudaStream_t stream, int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t stride,
-                int64_t groups = 1) {
+Conv2dGeometry same_padded(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t stride,
+                           int64_t groups = 1) {
   Conv2dGeometry g;
   g.n = n;
   g.c = c;
@@ -109,6 +120,12 @@ void bench_conv(cudaStream_t stream, int64_t n, int64_t c, int64_t size, int64_t
   g.pad_top = g.pad_left = g.pad_bottom = g.pad_right = kernel / 2;
   g.groups = groups;
   g.oh = g.ow = conv2d_output_size(size, kernel, stride, 1, kernel / 2, kernel / 2);
+  return g;
+}
+
+void bench_conv(cudaStream_t stream, int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t stride,
+                int64_t groups = 1) {
+  const Conv2dGeometry g = same_padded(n, c, size, k, kernel, stride, groups);
   const int64_t inputs = n * c * size * size;
   const int64_t outputs = n * k * g.oh * g.ow;
   const Memory x(inputs * 4);
@@ -119,7 +136,7 @@ void bench_conv(cudaStream_t stream, int64_t n, int64_t c, int64_t size, int64_t
     for (const Layout layout : {Layout::kNchw, Layout::kNhwc}) {
       for (int i = 0; i < (algorithm == Conv2dAlgorithm::kDepthwise ? 1 : gemm_tactic_count()); ++i) {
         const Conv2dConfig config = {algorithm, layout, gemm_tactic(i)};
-        if (!conv2d_supports(g, config)) continue;
+        if (!conv2d_supports(g, config) || !runs_here(config.tactic)) continue;
         const Memory weights(conv2d_packed_bytes(g, config));
         const Memory workspace(conv2d_workspace_bytes(g, config));
         const Conv2dBuffers buffers = {x.data(), weights.data(), nullptr, nullptr, y.data(), workspace.data()};
@@ -133,6 +150,72 @@ void bench_conv(cudaStream_t stream, int64_t n, int64_t c, int64_t size, int64_t
       }
     }
   }
+}
+
+struct NetworkLayer {
+  const char* network;
+  int64_t c, size, k, kernel, stride;
+};
+constexpr NetworkLayer kNetworkLayers[] = {
+    {"resnet50", 3, 224, 64, 7, 2},      {"resnet50", 64, 56, 64, 1, 1},     {"resnet50", 64, 56, 64, 3, 1},
+    {"resnet50", 64, 56, 256, 1, 1},     {"resnet50", 256, 56, 64, 1, 1},    {"resnet50", 256, 56, 128, 1, 1},
+    {"resnet50", 128, 56, 128, 3, 2},    {"resnet50", 128, 28, 512, 1, 1},   {"resnet50", 512, 28, 128, 1, 1},
+    {"resnet50", 128, 28, 128, 3, 1},    {"resnet50", 256, 56, 512, 1, 2},   {"resnet50", 512, 28, 256, 1, 1},
+    {"resnet50", 256, 28, 256, 3, 2},    {"resnet50", 256, 14, 1024, 1, 1},  {"resnet50", 1024, 14, 256, 1, 1},
+    {"resnet50", 256, 14, 256, 3, 1},    {"resnet50", 512, 28, 1024, 1, 2},  {"resnet50", 1024, 14, 512, 1, 1},
+    {"resnet50", 512, 14, 512, 3, 2},    {"resnet50", 512, 7, 2048, 1, 1},   {"resnet50", 2048, 7, 512, 1, 1},
+    {"resnet50", 512, 7, 512, 3, 1},     {"resnet50", 1024, 14, 2048, 1, 2}, {"googlenet", 192, 28, 64, 1, 1},
+    {"googlenet", 96, 28, 128, 3, 1},    {"googlenet", 16, 28, 32, 5, 1},    {"googlenet", 480, 14, 192, 1, 1},
+    {"googlenet", 480, 14, 16, 1, 1},    {"googlenet", 96, 14, 208, 3, 1},   {"googlenet", 528, 14, 256, 1, 1},
+    {"googlenet", 160, 14, 320, 3, 1},   {"googlenet", 32, 14, 128, 5, 1},   {"googlenet", 832, 7, 384, 1, 1},
+    {"googlenet", 832, 7, 48, 1, 1},     {"googlenet", 192, 7, 384, 3, 1},   {"googlenet", 48, 7, 128, 5, 1},
+    {"mobilenetv2", 96, 56, 24, 1, 1},   {"mobilenetv2", 144, 28, 32, 1, 1}, {"mobilenetv2", 192, 28, 32, 1, 1},
+    {"mobilenetv2", 192, 14, 64, 1, 1},  {"mobilenetv2", 384, 14, 64, 1, 1}, {"mobilenetv2", 384, 14, 96, 1, 1},
+    {"mobilenetv2", 576, 14, 96, 1, 1},  {"mobilenetv2", 576, 7, 160, 1, 1}, {"mobilenetv2", 960, 7, 160, 1, 1},
+    {"mobilenetv2", 160, 7, 960, 1, 1},  {"mobilenetv2", 960, 7, 320, 1, 1}, {"mobilenetv2", 320, 7, 1280, 1, 1},
+    {"mobilenetv2", 1280, 1, 1000, 1, 1}};
+
+// Best of the algorithms and layouts, with bias, residual and relu.
+void compare_clusters(cudaStream_t stream, const NetworkLayer& layer) {
+  const Conv2dGeometry g = same_padded(1, layer.c, layer.size, layer.k, layer.kernel, layer.stride);
+  const Memory x(layer.c * layer.size * layer.size * 4), y(layer.k * g.oh * g.ow * 4), bias(layer.k * 4);
+  const Memory residual(layer.k * g.oh * g.ow * 4);
+  const auto best = [&](const GemmTactic& tactic) {
+    double time = 1e30;
+    for (const auto algorithm : {Conv2dAlgorithm::kImplicitGemm, Conv2dAlgorithm::kGemm1x1}) {
+      for (const Layout layout : {Layout::kNchw, Layout::kNhwc}) {
+        const Conv2dConfig config = {algorithm, layout, tactic};
+        if (!conv2d_supports(g, config) || !runs_here(tactic)) continue;
+        const Memory weights(conv2d_packed_bytes(g, config)), workspace(conv2d_workspace_bytes(g, config));
+        const Conv2dBuffers buffers = {x.data(),        weights.data(), bias.data(),
+                                       residual.data(), y.data(),       workspace.data()};
+        time = std::min(
+            time, time_call(stream, [&](cudaStream_t s) { return conv2d(g, config, buffers, Epilogue::relu(), s); }));
+      }
+    }
+    return time;
+  };
+  double one_part = 1e30, two_launches = 1e30, clusters = 1e30;
+  for (const GemmTile tile : {GemmTile::k128x128, GemmTile::k128x64, GemmTile::k64x128}) {
+    one_part = std::min(one_part, best({tile, 1}));
+  }
+  const std::string name = std::string(layer.network) + " c" + std::to_string(layer.c) + " " +
+                           std::to_string(layer.size) + " k" + std::to_string(layer.k) + " r" +
+                           std::to_string(layer.kernel) + "/" + std::to_string(layer.stride);
+  for (const GemmTile tile : {GemmTile::k64x64, GemmTile::k32x32}) {
+    one_part = std::min(one_part, best({tile, 1}));
+    for (const int parts : {2, 4, 8, 16}) {
+      const double apart = best({tile, parts}), together = best({tile, parts, true});
+      if (apart == 1e30 || together == 1e30) continue;
+      std::printf("%-36s %-14s two launches %8.2f us, cluster %8.2f us\n", name.c_str(),
+                  tactic_name({tile, parts}).c_str(), apart, together);
+      two_launches = std::min(two_launches, apart);
+      clusters = std::min(clusters, together);
+    }
+  }
+  std::printf("%-36s best: one part %.2f us", name.c_str(), one_part);
+  if (clusters != 1e30) std::printf(", two launches %.2f us, cluster %.2f us", two_launches, clusters);
+  std::puts("");
 }
 
 void bench_softmax(cudaStream_t stream, int64_t outer, int64_t axis, int64_t inner) {
@@ -158,7 +241,7 @@ void bench_unary(cudaStream_t stream, UnaryKind kind, const char* name, int64_t 
 }  // namespace
 }  // namespace tenon::cuda
 
-int main() {
+int main(int argc, char** argv) {
   using namespace tenon::cuda;
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
@@ -167,6 +250,11 @@ int main() {
   }
   cudaStream_t stream;
   must(cudaStreamCreate(&stream));
+  if (argc == 2 && std::strcmp(argv[1], "clusters") == 0) {
+    for (const NetworkLayer& layer : kNetworkLayers) compare_clusters(stream, layer);
+    must(cudaStreamDestroy(stream));
+    return 0;
+  }
   bench_gemm(stream, 4096, 4096, 4096, false);
   bench_gemm(stream, 1024, 1024, 1024, false);
   bench_gemm(stream, 512, 49, 4608, false);
