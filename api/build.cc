@@ -134,6 +134,8 @@ Status set_option(TnBuilderConfig* config, const std::string& key, const std::st
     TENON_ASSIGN(config->threads, parse_number<int>(key, value));
   } else if (key == "workspace") {
     TENON_ASSIGN(options.workspace_limit, parse_number<std::uint64_t>(key, value));
+  } else if (key == "max_streams") {
+    TENON_ASSIGN(options.max_streams, parse_number<int>(key, value));
   } else if (key == "time_budget") {
     TENON_ASSIGN(const double seconds, parse_number<double>(key, value));
     options.time_budget = std::chrono::duration<double>(seconds);
@@ -162,21 +164,14 @@ Status set_option(TnBuilderConfig* config, const std::string& key, const std::st
   } else if (key == "layer") {
     return add_layer_rule(value, &options);
   } else {
-    const std::vector<std::string> known = {"device",
-                                            "threads",
-                                            "workspace",
-                                            "time_budget",
-                                            "editable_timing_cache",
-                                            "frozen_cache",
-                                            "retune",
-                                            "layer",
-                                            "allow_nondeterministic",
-                                            "precision",
-                                            "tactic_sources",
-                                            "disable_rule",
-                                            "verbosity",
-                                            "on_fallback",
-                                            "journal"};
+    const std::vector<std::string> known = {"device",       "threads",
+                                            "workspace",    "time_budget",
+                                            "max_streams",  "editable_timing_cache",
+                                            "frozen_cache", "retune",
+                                            "layer",        "allow_nondeterministic",
+                                            "precision",    "tactic_sources",
+                                            "disable_rule", "verbosity",
+                                            "on_fallback",  "journal"};
     const std::string near = tenon::nearest(key, known);
     return {Code::kInvalid,
             fmt::format("config key \"{}\" is unknown; {}", key,

@@ -49,8 +49,11 @@ json measurement_json(const CacheMeasurement& measurement) {
 }
 
 json graph_json(const tenon::CacheGraph& graph) {
-  json layout = json::array(), rerank = json::array();
+  json layout = json::array(), streams = json::array(), rerank = json::array();
   for (const auto& entry : graph.layout) layout.push_back({{"value", entry.value}, {"format", entry.format}});
+  for (const auto& entry : graph.streams) {
+    streams.push_back({{"layer", entry.layer}, {"step", entry.step}, {"stream", entry.stream}});
+  }
   for (const auto& entry : graph.rerank) {
     rerank.push_back({{"key", to_text(entry.key)},
                       {"layer", entry.layer},
@@ -59,8 +62,8 @@ json graph_json(const tenon::CacheGraph& graph) {
                       {"rival", to_text(entry.rival)},
                       {"rival_ms", entry.rival_ms}});
   }
-  return {{"key", to_text(graph.key)}, {"device", graph.device},   {"regions", json::array()},
-          {"layout", layout},          {"streams", json::array()}, {"rerank", rerank}};
+  return {{"key", to_text(graph.key)}, {"device", graph.device}, {"regions", json::array()},
+          {"layout", layout},          {"streams", streams},     {"rerank", rerank}};
 }
 
 tenon::Result<CacheChoice> parse_choice(const char* text) {

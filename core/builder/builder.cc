@@ -10,6 +10,7 @@
 #include "core/builder/rivals.h"
 #include "core/builder/selection.h"
 #include "core/builder/siblings.h"
+#include "core/builder/streams.h"
 #include "core/graph/passes.h"
 
 namespace tenon {
@@ -276,11 +277,15 @@ Result<BuildOutput> build(const Graph& network, const BuildOptions& given) {
   if (status.ok() && tuner.counts().measured > 0 && !options.frozen) {
     status = rerank(graph, options, std::chrono::steady_clock::now() - start, &selection, &reformats, &output);
   }
+  if (status.ok()) {
+    status = choose_streams(graph, options, std::chrono::steady_clock::now() - start, tuner.counts().measured > 0,
+                            selection, &output);
+  }
   record_choices(selection, &tuner, &reformats);
   TENON_RETURN_IF_ERROR(status);
   TENON_RETURN_IF_ERROR(finish_profile(options, &output.plan));
   if (!options.frozen) {
-    record_graph(graph, selection, output.reranked, options.device->info().signature, options.cache.get());
+    record_graph(graph, selection, output, options.device->info().signature, options.cache.get());
   }
 
   output.counts = tuner.counts();

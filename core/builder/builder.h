@@ -59,6 +59,7 @@ struct BuildOptions {
   std::set<std::string> disabled_rules;
   std::set<std::string> forced_rules;  ///< applied wherever they match, also where the graph takes longer then
   std::vector<LayerRule> layer_rules;
+  int max_streams = 0;  ///< on which independent layers may run at once; 0: 4 on a GPU, 1 on the CPU
   OnFallback on_fallback = OnFallback::kWarn;
   Verbosity verbosity = Verbosity::kDetailed;
   std::filesystem::path journal;
@@ -76,6 +77,16 @@ struct LayerTrace {
   std::shared_ptr<const TuneSite> site;
   TuneResult result;
   std::size_t chosen = 0;
+  std::uint64_t workspace = 0;  ///< bytes
+};
+
+/// What was found about running a plan on several streams.
+struct StreamChoice {
+  bool decided = false;  ///< by measuring or by the timing cache; otherwise one stream for want of a reason
+  int count = 1;
+  int events = 0;                    ///< between the streams
+  std::optional<double> ms_one;      ///< whole graph, where this build compared them
+  std::optional<double> ms_several;  ///< the best of those with more than one stream
 };
 
 /// A place where a rule that is taken only if it is faster could be applied.
@@ -95,6 +106,7 @@ struct BuildOutput {
   TunerCounts counts;
   std::vector<std::string> rejected;
   std::vector<CacheGraph::Rerank> reranked;  ///< layers whose rivals were compared by whole-graph time in this build
+  StreamChoice streams;
   double build_ms = 0;
 };
 

@@ -200,7 +200,7 @@ class Lowering {
     node.key = selected.tune->key;
     node.ms = selected.result.times[selected.chosen].ms;
     plan_.nodes.push_back(std::move(node));
-    output_->layers.push_back({name, members, selected.tune, selected.result, selected.chosen});
+    output_->layers.push_back({name, members, selected.tune, selected.result, selected.chosen, 0});
     sites_.push_back(std::move(site));
   }
 
@@ -224,7 +224,7 @@ class Lowering {
     std::set<std::tuple<std::string, std::uint64_t, std::uint64_t>> packed;  // as the engine shares them
     for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
       PlanNode& node = plan_.nodes[n];
-      const LayerTrace& layer = output_->layers[n];
+      LayerTrace& layer = output_->layers[n];
       const Candidate& candidate = layer.site->enumeration.candidates[layer.chosen];
       TENON_ASSIGN(const std::unique_ptr<Instance> instance, Instance::configure(sites_[n], candidate));
       const TnSizes& sizes = instance->sizes();
@@ -235,6 +235,7 @@ class Lowering {
                             node.name, node.kernel, sizes.workspace, options_.workspace_limit)};
       }
       node.persistent_bytes = sizes.persistent;
+      layer.workspace = sizes.workspace;
       plan_.workspace_bytes = std::max(plan_.workspace_bytes, sizes.workspace);
       plan_.context_host_bytes += (sizes.context_host + 255) / 256 * 256;
       plan_.context_device_bytes += (sizes.context_device + 255) / 256 * 256;

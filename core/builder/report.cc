@@ -18,6 +18,14 @@ json rerank_json(const CacheGraph::Rerank& entry) {
           {"ms", entry.ms},       {"rival", to_text(entry.rival)}, {"rival_ms", entry.rival_ms}};
 }
 
+json streams_json(const StreamChoice& streams) {
+  const auto time = [](const std::optional<double>& ms) { return ms ? json(*ms) : json(); };
+  return {{"count", streams.count},
+          {"events", streams.events},
+          {"ms_one", time(streams.ms_one)},
+          {"ms_several", time(streams.ms_several)}};
+}
+
 json names_of(const Plan& plan, const std::vector<std::uint32_t>& tensors) {
   json names = json::array();
   for (const std::uint32_t tensor : tensors) {
@@ -138,6 +146,7 @@ json report_json(const BuildOutput& output) {
           {"rules", rules},
           {"alternatives", alternatives},
           {"reranked", reranked},
+          {"streams", streams_json(output.streams)},
           {"device", plan.device_signature},
           {"build_ms", output.build_ms}};
 }

@@ -4,6 +4,8 @@
 // Thread rule: as build; it holds the device's measuring lock while it runs plans.
 #pragma once
 
+#include <optional>
+
 #include <tenon/status.hpp>
 
 #include "core/builder/builder.h"
@@ -20,8 +22,13 @@ namespace tenon {
 Status rerank(const Graph& graph, const BuildOptions& options, std::chrono::duration<double> so_far,
               Selection* selection, Reformats* reformats, BuildOutput* output);
 
-/// Writes the graph's line unless the cache has the same already. `reranked` are those of this build.
-void record_graph(const Graph& graph, const Selection& selection, const std::vector<CacheGraph::Rerank>& reranked,
-                  const std::string& device, TimingCache* cache);
+/// The graph's line of the timing cache, if it is of the layout that the selection gives.
+std::optional<CacheGraph> known_graph(const Graph& graph, const Selection& selection, const std::string& device,
+                                      const TimingCache& cache);
+
+/// Writes the graph's line unless the cache has the same already: what `output` has decided in this build, and of what
+/// it has not what still fits.
+void record_graph(const Graph& graph, const Selection& selection, const BuildOutput& output, const std::string& device,
+                  TimingCache* cache);
 
 }  // namespace tenon

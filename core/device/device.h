@@ -41,6 +41,8 @@ struct DeviceInfo {
   bool on_host() const { return kind == TN_CPU; }
 };
 
+class Event;
+
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -48,6 +50,9 @@ class Stream {
   virtual void* handle() const = 0;
   /// Blocks until everything launched on the stream is done.
   virtual Status synchronize() = 0;
+  /// What is launched on the stream from now on begins after what was launched before the event's latest record; does
+  /// not block the caller. While one of the two streams is recorded (Device::record), both are.
+  virtual Status wait_for(const Event& event) = 0;
 };
 
 class Event {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/memory/planner.h"
+#include "core/plan/streams.h"
 
 namespace tenon {
 namespace {
@@ -27,11 +28,31 @@ Status find_lifetimes(Plan* plan) {
   return {};
 }
 
+/// Of each tensor the nodes that write or read it.
+std::vector<std::vector<std::size_t>> users_of(const Plan& plan) {
+  std::vector<std::vector<std::size_t>> users(plan.tensors.size());
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    for (const auto* ids : {&plan.nodes[n].inputs, &plan.nodes[n].outputs}) {
+      for (const std::uint32_t id : *ids) {
+        if (id != kNoTensor) users[id].push_back(n);
+      }
+    }
+  }
+  return users;
+}
+
+/// Whether all of them are done before a node begins, but for the node itself.
+bool all_before(const std::vector<std::size_t>& users, std::size_t node, const StreamOrder& order) {
+  return std::all_of(users.begin(), users.end(),
+                     [&](std::size_t user) { return user == node || order.before(user, node); });
+}
+
 /// Tensors that lie in the memory of others: groups, each of which gets one piece of memory. Places are offsets from
 /// the group's first tensor, its root; others may lie before it.
 class Sharing {
  public:
-  explicit Sharing(const Plan& plan) : plan_(plan) {
+  Sharing(const Plan& plan, const StreamOrder& order)
+      : plan_(plan), order_(order), users_(users_of(plan)), taken_over_(plan.tensors.size(), false) {
     for (std::uint32_t t = 0; t < plan.tensors.size(); ++t) {
       places_.push_back({t, 0});
       groups_.push_back({{t}, {0, size(t)}, plan.tensors[t].last_use});
@@ -69,9 +90,25 @@ class Sharing {
                              std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
       const bool alone = groups_[root(output)].members.size() == 1;
       if (!dies_here || !alone || plan_.tensors[input].bytes != plan_.tensors[output].bytes) continue;
+      const std::vector<std::uint32_t>& members = groups_[root(input)].members;
+      const auto done = [&](std::uint32_t member) {
+        return all_before(users_[member], static_cast<std::size_t>(step), order_);
+      };
+      if (!std::all_of(members.begin(), members.end(), done)) continue;
       move(output, root(input), places_[input].at);
+      taken_over_[input] = true;
       return;
     }
+  }
+
+  /// The last node, in the plan's order, that may run while a tensor is still needed.
+  int last_use(std::uint32_t tensor) const {
+    if (order_.count() == 1 || taken_over_[tensor]) return plan_.tensors[tensor].last_use;
+    std::size_t last = plan_.nodes.size();
+    while (--last > static_cast<std::size_t>(plan_.tensors[tensor].last_use)) {
+      if (!all_before(users_[tensor], last, order_)) break;
+    }
+    return static_cast<int>(last);
   }
 
  private:
@@ -135,6 +172,9 @@ class Sharing {
   }
 
   const Plan& plan_;
+  const StreamOrder& order_;
+  const std::vector<std::vector<std::size_t>> users_;
+  std::vector<bool> taken_over_;  ///< by an output of its last node
   std::vector<Place> places_;
   std::vector<Group> groups_;  ///< by root
   std::vector<std::uint64_t> alignments_;
@@ -157,7 +197,8 @@ bool does_nothing(const Plan& plan, const PlanNode& node) {
 
 Status place_tensors(Plan* plan) {
   TENON_RETURN_IF_ERROR(find_lifetimes(plan));
-  Sharing sharing(*plan);
+  const StreamOrder order = data_order(*plan);
+  Sharing sharing(*plan, order);
   for (const PlanNode& node : plan->nodes) sharing.share_views(node);
   for (std::size_t n = 0; n < plan->nodes.size(); ++n) {
     sharing.share_in_place(plan->nodes[n], static_cast<int>(n));
@@ -166,8 +207,9 @@ Status place_tensors(Plan* plan) {
   std::vector<std::size_t> slot(plan->tensors.size(), 0);
   std::map<std::uint32_t, std::size_t> slots;
   for (std::uint32_t t = 0; t < plan->tensors.size(); ++t) {
-    const PlanTensor& tensor = plan->tensors[t];
+    PlanTensor& tensor = plan->tensors[t];
     if (tensor.storage != Storage::kArena) continue;
+    tensor.last_use = sharing.last_use(t);
     const std::uint32_t root = sharing.root(t);
     const auto [entry, added] = slots.emplace(root, lifetimes.size());
     if (added) lifetimes.push_back({sharing.group_bytes(root), tensor.first_use, tensor.last_use});

@@ -43,7 +43,9 @@ struct PlanTensor {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   int first_use = 0;  ///< number of the node that writes it (0 for inputs)
-  int last_use = 0;   ///< number of the last node that reads it
+  /// Number of the last node that reads it; of tensors in activation memory, with several streams, of the last node
+  /// that may run before all who read it are done.
+  int last_use = 0;
 };
 
 inline constexpr std::uint32_t kNoTensor = 0xFFFFFFFFu;
@@ -72,7 +74,7 @@ struct PlanNode {
   Hash128 key;
   double ms = 0;
   std::vector<std::uint8_t> state;  ///< of the kernel's serialize
-  std::int32_t stream = 0;
+  std::int32_t stream = 0;          ///< 0: the main one; waits between streams follow from what nodes read and write
   bool data_dependent = false;  ///< its inputs decide the dims of its outputs, which are bounds until these are known
 
   std::uint64_t persistent_bytes = 0;
@@ -120,7 +122,7 @@ struct Plan {
   std::int32_t threads = 0;  ///< CPU pool at build time; 0: any
   Verbosity verbosity = Verbosity::kLayerNames;
   std::vector<PlanTensor> tensors;
-  std::vector<PlanNode> nodes;  ///< in the order of execution
+  std::vector<PlanNode> nodes;  ///< in the order of execution, or with several streams of launching
   std::vector<ShapeNode> shape_nodes;
   std::vector<PlanIo> inputs;
   std::vector<PlanIo> outputs;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
+#include "core/plan/streams.h"
 
 namespace tenon {
 namespace {
@@ -254,7 +255,7 @@ class Checker {
       if (!epilogue.empty()) TENON_RETURN_IF_ERROR(in_node(epilogue.verify(1 + node.num_extra)));
     }
     if (!std::isfinite(node.ms)) return in_node(wrong("its time is {} ms", node.ms));
-    if (node.stream < 0) return in_node(wrong("stream {}", node.stream));
+    if (node.stream < 0 || node.stream >= kMostStreams) return in_node(wrong("stream {}", node.stream));
     if (node.tactic.blob.size() > 256) return in_node(wrong("tactic blob of {} bytes", node.tactic.blob.size()));
     TENON_RETURN_IF_ERROR(in_node(check_size(node.tactic.workspace, "workspace")));
     TENON_RETURN_IF_ERROR(in_node(check_size(node.persistent_bytes, "persistent memory")));

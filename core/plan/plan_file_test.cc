@@ -309,6 +309,7 @@ TEST_F(PlanFile, InconsistentPlansAreNotWritten) {
        }},
       {"persistent", [](Plan* p) { p->nodes[0].persistent.pop_back(); }},
       {"stream", [](Plan* p) { p->nodes[0].stream = -1; }},
+      {"stream 64", [](Plan* p) { p->nodes[0].stream = 64; }},
       {"time", [](Plan* p) { p->nodes[0].ms = std::numeric_limits<double>::quiet_NaN(); }},
       {"life", [](Plan* p) { p->tensors[3].last_use = 0; }},
       {"verbosity", [](Plan* p) { p->verbosity = static_cast<Verbosity>(3); }},

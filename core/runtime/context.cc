@@ -15,7 +15,8 @@ TnExec ExecutionContext::Impl::exec_for(std::size_t layer, const TnExec& base) c
   const TnSizes& sizes = ready_layer.instance->sizes();
   TnExec exec = base;
   const bool needs_workspace = ready_layer.workspace > 0 && scratch != nullptr;
-  exec.workspace = needs_workspace ? scratch + ready->workspace_offset : nullptr;
+  const std::uint64_t at = ready->workspace_offsets[static_cast<std::size_t>(ready->order.stream(layer))];
+  exec.workspace = needs_workspace ? scratch + at : nullptr;
   exec.workspace_size = needs_workspace ? ready_layer.workspace : 0;
   exec.context_host = sizes.context_host > 0 ? context_host.get() + ready_layer.context_host : nullptr;
   auto* on_device = static_cast<std::uint8_t*>(context_device.data());
@@ -112,7 +113,10 @@ Status ExecutionContext::Impl::run_layer(std::size_t layer, const TnExec& base) 
 }
 
 Status ExecutionContext::Impl::run_layers(Stream& stream) {
-  return run_layers(stream, [&](std::size_t layer, const TnExec& base) { return run_layer(layer, base); });
+  const RunLayer run = [&](std::size_t layer, const TnExec& base) { return run_layer(layer, base); };
+  if (ready->order.count() == 1) return run_layers(stream, run);
+  if (!recordable) TENON_RETURN_IF_ERROR(allocate_outputs(0, ready->layers.size()));
+  return side_streams.run(device(), ready->order, stream, run);
 }
 
 Status ExecutionContext::Impl::run_layers(Stream& stream, const RunLayer& run) {

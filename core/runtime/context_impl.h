@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/runtime/engine_impl.h"
+#include "core/runtime/side_streams.h"
 
 namespace tenon {
 
@@ -58,6 +59,7 @@ struct ExecutionContext::Impl {
 
   std::unique_ptr<Activity> activity;  ///< from an enqueue until somebody has waited for it; empty on the host
   std::unique_ptr<Stream> own_stream;
+  SideStreams side_streams;               ///< of a plan on several streams
   std::unique_ptr<Stream> caller_stream;  ///< over the handle of the latest enqueue that had one
   void* caller_handle = nullptr;
 
@@ -112,8 +114,10 @@ struct ExecutionContext::Impl {
   Status run_layer(std::size_t layer, const TnExec& base) const;
   /// Runs one layer, and whatever belongs to it.
   using RunLayer = std::function<Status(std::size_t layer, const TnExec& base)>;
-  /// All layers; before each one whose output size depends on data the executable becomes the one for that size.
+  /// All layers, on one stream; before each one whose output size depends on data the executable becomes the one for
+  /// that size.
   Status run_layers(Stream& stream, const RunLayer& run);
+  /// All layers, those of other streams of the plan on these; the stream waits for them at the end.
   Status run_layers(Stream& stream);
   Status learn_sizes(std::size_t layer, Stream& stream, std::vector<TnDims>* sizes);
   Status allocate_outputs(std::size_t begin, std::size_t end);

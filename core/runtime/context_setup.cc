@@ -62,6 +62,7 @@ Status ExecutionContext::Impl::create(bool with_scratch) {
   for (const PlanIo& input : plan().inputs) input_dims.push_back(plan().tensors[input.tensor].dims);
   inputs.resize(plan().inputs.size());
   outputs.resize(plan().outputs.size());
+  TENON_RETURN_IF_ERROR(side_streams.create(device(), ready->order));
   if (with_scratch) TENON_RETURN_IF_ERROR(allocate_scratch());
   return use(engine->base);
 }
@@ -169,14 +170,18 @@ Status ExecutionContext::Impl::set_shapes(std::size_t layer) {
   const std::size_t count = node.inputs.size() + node.outputs.size();
   std::vector<TnTensor> shapes(layer_inputs(layer), layer_inputs(layer) + count);
   for (TnTensor& shape : shapes) shape.data = nullptr;
+  // Library handles are made for the stream that the layer will run on.
+  Stream& stream = side_streams.stream(ready->order.stream(layer), *own_stream);
   TnExec base{};
-  device().prepare_exec(*own_stream, &base);
+  device().prepare_exec(stream, &base);
   TnExec exec = exec_for(layer, base);
   exec.workspace = nullptr;
   exec.workspace_size = 0;
-  return ready->layers[layer]
-      .instance->set_shapes(exec, shapes.data(), shapes.data() + node.inputs.size())
-      .with_context("layer '" + node.name + "'");
+  TENON_RETURN_IF_ERROR(ready->layers[layer]
+                            .instance->set_shapes(exec, shapes.data(), shapes.data() + node.inputs.size())
+                            .with_context("layer '" + node.name + "'"));
+  // A recorded run does not wait for the stream.
+  return &stream == own_stream.get() ? Status() : stream.synchronize();
 }
 
 void ExecutionContext::Impl::bind(std::uint32_t tensor, void* data, const std::int64_t* strides) {

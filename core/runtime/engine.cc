@@ -201,10 +201,18 @@ class PlanLoader {
   }
 
   Status add_up_memory() {
-    std::uint64_t workspace = out_.base == nullptr ? out_.plan.workspace_bytes : 0;
-    for (const Layer& layer : out_.layers) workspace = std::max(workspace, layer.workspace);
+    if (!out_.plan.has_varying_dims()) out_.order = memory_order(out_.plan);
+    std::vector<std::uint64_t> workspaces(static_cast<std::size_t>(out_.order.count()), 0);
+    if (out_.base == nullptr && workspaces.size() == 1) workspaces[0] = out_.plan.workspace_bytes;
+    for (std::size_t n = 0; n < out_.layers.size(); ++n) {
+      std::uint64_t& workspace = workspaces[static_cast<std::size_t>(out_.order.stream(n))];
+      workspace = std::max(workspace, out_.layers[n].workspace);
+    }
     out_.scratch_bytes = out_.plan.arena_bytes;
-    TENON_ASSIGN(out_.workspace_offset, reserve(&out_.scratch_bytes, workspace, "workspace"));
+    for (const std::uint64_t workspace : workspaces) {
+      TENON_ASSIGN(const std::uint64_t offset, reserve(&out_.scratch_bytes, workspace, "workspace"));
+      out_.workspace_offsets.push_back(offset);
+    }
     // A context gets memory for the largest dims at once.
     out_.scratch_bytes = std::max(out_.scratch_bytes, out_.plan.scratch_bytes);
     std::uint64_t own = 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/plan/shape_model.h"
+#include "core/plan/streams.h"
 #include "core/runtime/engine.h"
 
 namespace tenon {
@@ -42,9 +43,10 @@ struct Executable {
   std::vector<void*> constants;       ///< in device memory, one per constant of the plan
   std::map<PackKey, void*> packed;    ///< persistent memory that other instances may share
   std::vector<Layer> layers;
+  StreamOrder order;               ///< one stream where dims vary: sizes and places change between layers then
   std::vector<std::size_t> stops;  ///< layers whose inputs have to be looked at before their outputs have dims
 
-  std::uint64_t workspace_offset = 0;  ///< in the scratch memory, after the activations
+  std::vector<std::uint64_t> workspace_offsets;  ///< of each stream, in the scratch memory after the activations
   std::uint64_t scratch_bytes = 0;
   std::uint64_t context_host_bytes = 0;
   std::uint64_t context_device_bytes = 0;

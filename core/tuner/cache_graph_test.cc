@@ -9,8 +9,9 @@ constexpr const char* kHeader = "- {tenon_timing_cache: 1}\n";
 constexpr const char* kGraphLine =
     "- {graph: 0x1814870c44ff0f8574df6e3dda04f001, device: \"cpu:avx512:2:Test\", regions: [{rule: acme.join/1, layer: "
     "conv1+conv2, taken: true, ms: 2.5, rival_ms: 3}], layout: [{value: conv1, format: nchw16c}, {value: \"a value, "
-    "\\\"named\\\" {oddly}\", format: vendor.x/1}], streams: [], rerank: [{key: "
-    "0x1814870c44ff0f8574df6e3dda040001, layer: conv1+relu1, tactic: 0x665ded9abbf88, ms: 1.25, rival: 0x91c0, "
+    "\\\"named\\\" {oddly}\", format: vendor.x/1}], streams: [{layer: conv2, step: 3, stream: 1}, {layer: \"pool "
+    "1\", stream: 2}], rerank: [{key: 0x1814870c44ff0f8574df6e3dda040001, layer: conv1+relu1, tactic: 0x665ded9abbf88, "
+    "ms: 1.25, rival: 0x91c0, "
     "rival_ms: 1.5}]}\n";
 
 std::shared_ptr<TimingCache> parsed(const std::string& text, Logger& logger = null_logger(), bool strict = true) {
@@ -39,6 +40,12 @@ TEST(CacheGraphText, IsTheDocumentedFormAndReadsBackExactly) {
   ASSERT_EQ(graph->layout.size(), 2u);
   EXPECT_EQ(graph->layout[1].value, "a value, \"named\" {oddly}");
   EXPECT_EQ(graph->layout[1].format, "vendor.x/1");
+  ASSERT_EQ(graph->streams.size(), 2u);
+  EXPECT_EQ(graph->streams[0].layer, "conv2");
+  EXPECT_EQ(graph->streams[0].step, 3);
+  EXPECT_EQ(graph->streams[0].stream, 1);
+  EXPECT_EQ(graph->streams[1].layer, "pool 1");
+  EXPECT_EQ(graph->streams[1].step, -1);
   ASSERT_EQ(graph->rerank.size(), 1u);
   EXPECT_EQ(graph->rerank[0].key, test_key(1));
   EXPECT_EQ(graph->rerank[0].layer, "conv1+relu1");
@@ -78,7 +85,9 @@ TEST(CacheGraphText, AListThatWasEditedWronglyCostsItselfOnly) {
                                                        {"layout: [" + good + ", {value: b, formt: nhwc}]", 1},
                                                        {"layout: [" + good + "], rerank: [{key: 0x1}]", 1},
                                                        {"layout: [" + good + "], regions: [{rule: r, layer: l}]", 1},
-                                                       {"layout: [" + good + "], streams: [0, 1]", 1}};
+                                                       {"layout: [" + good + "], streams: [0, 1]", 1},
+                                                       {"layout: [" + good + "], streams: [{layer: a}]", 1},
+                                                       {"layout: [" + good + "], streams: [{layer: a, stream: b}]", 1}};
   for (const auto& [fields, kept] : cases) {
     SCOPED_TRACE(fields);
     RecordingLogger logger;
@@ -87,6 +96,7 @@ TEST(CacheGraphText, AListThatWasEditedWronglyCostsItselfOnly) {
     EXPECT_FALSE(logger.of(Severity::kWarning).empty());
     ASSERT_EQ(cache->graphs().size(), 1u);
     EXPECT_EQ(cache->graphs()[0].layout.size(), kept);
+    EXPECT_TRUE(cache->graphs()[0].streams.empty());
     EXPECT_TRUE(cache->graphs()[0].rerank.empty());
   }
 }

@@ -82,9 +82,6 @@ Result<CacheLine> read_graph(FlowReader* reader, std::vector<std::string>* unkno
     if (!status.ok() && unknown != nullptr) unknown->push_back("in '" + list + "': " + status.message());
     return status.ok();
   };
-  if (!reader->list("streams").empty() && unknown != nullptr) {
-    unknown->push_back("in 'streams': this version knows no entries for it");
-  }
   for (FlowReader& item : reader->list("regions")) {
     CacheGraph::Region region;
     item.require("rule");
@@ -104,6 +101,15 @@ Result<CacheLine> read_graph(FlowReader* reader, std::vector<std::string>* unkno
     item.require("format");
     item.take("format", &format.format);
     if (complete(item, "layout")) graph.layout.push_back(std::move(format));
+  }
+  for (FlowReader& item : reader->list("streams")) {
+    CacheGraph::Stream stream;
+    item.require("layer");
+    item.take("layer", &stream.layer);
+    item.take_number("step", &stream.step);
+    item.require("stream");
+    item.take_number("stream", &stream.stream);
+    if (complete(item, "streams")) graph.streams.push_back(std::move(stream));
   }
   for (FlowReader& item : reader->list("rerank")) {
     CacheGraph::Rerank rerank;
@@ -202,7 +208,7 @@ std::string cache_line(const CacheMeasurement& measurement) {
 }
 
 std::string cache_line(const CacheGraph& graph) {
-  std::vector<FlowWriter> regions, layout, rerank;
+  std::vector<FlowWriter> regions, layout, streams, rerank;
   for (const CacheGraph::Region& entry : graph.regions) {
     regions.push_back(FlowWriter()
                           .add_name("rule", entry.rule)
@@ -213,6 +219,12 @@ std::string cache_line(const CacheGraph& graph) {
   }
   for (const CacheGraph::Format& entry : graph.layout) {
     layout.push_back(FlowWriter().add_name("value", entry.value).add_name("format", entry.format));
+  }
+  for (const CacheGraph::Stream& entry : graph.streams) {
+    FlowWriter& item = streams.emplace_back();
+    item.add_name("layer", entry.layer);
+    if (entry.step >= 0) item.add_number("step", entry.step);
+    item.add_number("stream", entry.stream);
   }
   for (const CacheGraph::Rerank& entry : graph.rerank) {
     rerank.push_back(FlowWriter()
@@ -225,7 +237,7 @@ std::string cache_line(const CacheGraph& graph) {
   }
   FlowWriter writer;
   writer.add("graph", graph.key).add_quoted("device", graph.device).add_list("regions", regions);
-  writer.add_list("layout", layout).add_list("streams", {}).add_list("rerank", rerank);
+  writer.add_list("layout", layout).add_list("streams", streams).add_list("rerank", rerank);
   return writer.line();
 }
 

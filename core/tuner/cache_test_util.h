@@ -105,6 +105,7 @@ inline CacheGraph test_graph(std::uint64_t number) {
   graph.device = kTestDevice;
   graph.regions = {{"acme.join/1", "conv1+conv2", true, 2.5, 3}};
   graph.layout = {{"conv1", "nchw16c"}, {"a value, \"named\" {oddly}", "vendor.x/1"}};
+  graph.streams = {{"conv2", 3, 1}, {"pool 1", -1, 2}};
   graph.rerank = {{test_key(number), "conv1+relu1", 0x665ded9abbf88, 0x91c0, 1.25, 1.5}};
   return graph;
 }

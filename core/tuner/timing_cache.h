@@ -58,8 +58,8 @@ struct CacheMeasurement {
   std::string reason;
 };
 
-/// What was decided about a whole graph: a record for people and tools. Choices alone decide, so a line that does not
-/// fit them any more changes nothing that is built.
+/// What was decided about a whole graph. `regions` and `streams` decide; the rest is a record for people and tools, so
+/// that a line that does not fit the choices any more changes nothing that is built.
 struct CacheGraph {
   struct Format {
     std::string value;   ///< name in the (first) network
@@ -79,12 +79,19 @@ struct CacheGraph {
     bool taken = false;           ///< the rule's form is kept
     double ms = 0, rival_ms = 0;  ///< all layers together, in the form that is kept and in the other one
   };
+  /// A layer of the plan, conversions included, that is not on stream 0.
+  struct Stream {
+    std::string layer;       ///< name in the (first) network
+    std::int64_t step = -1;  ///< its number in the plan, which tells where the name does not; -1: not given
+    std::int64_t stream = 0;
+  };
   /// Of the rewritten graph: its sites, which name the device, and how they are connected. Lines with regions: of the
   /// graph before they were decided.
   Hash128 key;
   std::string device;
   std::vector<Region> regions;
   std::vector<Format> layout;  ///< values that are not row-major where they are produced
+  std::vector<Stream> streams;
   std::vector<Rerank> rerank;
 };
 

@@ -106,6 +106,10 @@ void ModelOptions::add_to(CLI::App* command, const std::string& target_help) {
   command->add_option("--time-budget", time_budget, "stop measuring after this long, such as 30s");
   command->add_option("--threads", threads, "threads of the CPU pool (default: all processors)")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--max-streams", max_streams,
+                   "streams on which independent layers may run at once, where that is faster (default: 4 on GPUs)")
+      ->check(CLI::PositiveNumber);
   command->add_option("--tactic-sources", tactic_sources, "+a,-b: switch libraries on or off, such as -onednn");
   command->add_flag("--allow-nondeterministic", allow_nondeterministic,
                     "let kernels take part that may vary in the last bits");
@@ -185,6 +189,7 @@ pipeline::BuildRequest make_request(const Library& library, const ModelOptions& 
   }
   set("tactic_sources", options.tactic_sources);
   set("allow_nondeterministic", options.allow_nondeterministic ? "1" : "");
+  set("max_streams", options.max_streams > 0 ? std::to_string(options.max_streams) : "");
   set("retune", options.retune ? "1" : "");
   for (const std::string& rule : options.disable_rules) set("disable_rule", rule);
   for (const std::string& rule : options.force_rules) set("force_rule", rule);

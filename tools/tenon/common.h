@@ -44,7 +44,7 @@ struct ModelOptions {
   std::string target;  ///< engine, model or pipeline file
   std::string weights, importer, device, precision, workspace, timing_cache, time_budget, tactic_sources;
   std::vector<std::string> shapes, import_options, plugins, disable_rules, force_rules, mark_outputs;
-  int batch = 0, threads = 0;
+  int batch = 0, threads = 0, max_streams = 0;
   bool editable = false, frozen = false, allow_nondeterministic = false, retune = false, verbose = false;
 
   void add_to(CLI::App* command, const std::string& target_help);

@@ -55,6 +55,7 @@ class CudaStream final : public Stream {
     const Current current(ordinal_);
     return to_status(cudaStreamSynchronize(stream_), "waiting for the GPU");
   }
+  Status wait_for(const Event& event) override;
   const TnCudaHandles* handles() const { return &handles_; }
 
  private:
@@ -98,10 +99,17 @@ class CudaEvent final : public Event {
                                     "reading the time between events"));
     return static_cast<double>(ms);
   }
+  cudaEvent_t handle() const { return event_; }
 
  private:
   cudaEvent_t event_;
 };
+
+Status CudaStream::wait_for(const Event& event) {
+  const Current current(ordinal_);
+  return to_status(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).handle(), 0),
+                   "having a stream wait for another");
+}
 
 class CudaRecording final : public Recording {
  public:

@@ -148,6 +148,49 @@ TEST_F(CudaDeviceTest, RecordingsRunWhenLaunchedAndTakeNewAddresses) {
   EXPECT_EQ(failed.status().message(), "the body's own");
 }
 
+TEST_F(CudaDeviceTest, AStreamWaitsForWhatWasLaunchedOnAnother) {
+  constexpr std::size_t kLarge = std::size_t{1} << 28;
+  const DeviceBuffer large = *DeviceBuffer::allocate(device_, kLarge);
+  const DeviceBuffer small = upload({1, 2});
+  ASSERT_TRUE(stream_->synchronize().ok());
+  const auto other = *device_->create_stream();
+  const auto launched = *device_->create_event();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(device_->fill(large.data(), i, kLarge, *other).ok());  // some milliseconds
+  ASSERT_TRUE(device_->fill(small.data(), 0, small.size(), *other).ok());
+  ASSERT_TRUE(launched->record(*other).ok());
+  ASSERT_TRUE(stream_->wait_for(*launched).ok());
+  EXPECT_EQ(download(small), (std::vector<float>{0, 0}));
+}
+
+TEST_F(CudaDeviceTest, ARecordingHoldsWhatOtherStreamsDoBetweenForkAndJoin) {
+  const DeviceBuffer one = upload({1, 2}), two = upload({3, 4});
+  const auto other = *device_->create_stream();
+  const auto fork = *device_->create_event(), join = *device_->create_event();
+  const auto both = [&]() -> Status {
+    TENON_RETURN_IF_ERROR(fork->record(*stream_));
+    TENON_RETURN_IF_ERROR(other->wait_for(*fork));
+    TENON_RETURN_IF_ERROR(device_->fill(two.data(), 0, two.size(), *other));
+    TENON_RETURN_IF_ERROR(join->record(*other));
+    TENON_RETURN_IF_ERROR(device_->fill(one.data(), 0, one.size(), *stream_));
+    return stream_->wait_for(*join);
+  };
+  const auto recording = device_->record(*stream_, both);
+  ASSERT_TRUE(recording.ok()) << recording.status().message();
+  EXPECT_EQ(download(two), (std::vector<float>{3, 4})) << "recording runs nothing";
+  ASSERT_TRUE((*recording)->launch(*stream_).ok());
+  EXPECT_EQ(download(one), (std::vector<float>{0, 0}));
+  EXPECT_EQ(download(two), (std::vector<float>{0, 0}));
+  // Without the join the launches of the other stream would be lost; afterwards both streams work as before.
+  const auto open_end = device_->record(*stream_, [&]() -> Status {
+    TENON_RETURN_IF_ERROR(fork->record(*stream_));
+    TENON_RETURN_IF_ERROR(other->wait_for(*fork));
+    return device_->fill(two.data(), 0, two.size(), *other);
+  });
+  EXPECT_EQ(open_end.status().code(), Code::kDeclined);
+  EXPECT_TRUE(device_->fill(two.data(), 0, two.size(), *other).ok());
+  EXPECT_TRUE(other->synchronize().ok());
+}
+
 TEST_F(CudaDeviceTest, EventsTellTimes) {
   const auto start = *device_->create_event(), end = *device_->create_event();
   ASSERT_TRUE(start->record(*stream_).ok());

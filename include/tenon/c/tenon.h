@@ -153,7 +153,9 @@ TENON_API TnStatus tn_cache_describe(const TnTimingCache* cache, const char* lay
  * fp32|tf32|bf16; "editable_timing_cache", "frozen_cache", "allow_nondeterministic", "retune" 0|1; "time_budget"
  * seconds; "tactic_sources" "+a,-b"; "disable_rule" id (repeatable); "verbosity" none|layer_names|detailed;
  * "on_fallback" warn|forbid|allow: when only an op's plain reference can run a layer; "journal" path of the crash
- * journal; "layer" JSON {match, kernel, combo, tactic, precision} (repeatable). */
+ * journal; "layer" JSON {match, kernel, combo, tactic, precision} (repeatable); "max_streams" streams on which
+ * independent layers may run at once, where that is measured faster: 1 switches it off, 0 (the default) is 4 on a GPU
+ * and 1 on the CPU. */
 TENON_API TnStatus tn_config_create(TnBuilderConfig** out);
 TENON_API void tn_config_release(TnBuilderConfig* config);
 TENON_API TnStatus tn_config_set(TnBuilderConfig* config, const char* key, const char* value);
