@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/handles.h"
+#include "core/tuner/code_store.h"
 
 using tenon::CacheChoice;
 using tenon::CacheMeasurement;
@@ -217,8 +218,12 @@ TnStatus tn_cache_describe(const TnTimingCache* cache, const char* layer, TnText
         }
       }
     }
-    *out = new TnText{json{
-        {"device", cache->cache->device_signature()}, {"choices", choices}, {"measured", measured}, {"graphs", graphs}}
+    const tenon::CodeStore::Size code = cache->cache->code().size();
+    *out = new TnText{json{{"device", cache->cache->device_signature()},
+                           {"choices", choices},
+                           {"measured", measured},
+                           {"graphs", graphs},
+                           {"code", {{"pieces", code.pieces}, {"bytes", code.bytes}}}}
                           .dump(2)};
     return {};
   });

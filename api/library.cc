@@ -11,6 +11,7 @@
 #include "api/handles.h"
 #include "core/builder/builder.h"
 #include "core/graph/attributes.h"
+#include "core/tuner/code_store.h"
 #include "core/version.h"
 
 namespace tenon::api {
@@ -70,7 +71,7 @@ LibraryState::LibraryState(const TnLibraryOptions& options)
   }
   if (options.allocate != nullptr) allocator = std::make_unique<CallbackAllocator>(options);
   if (options.allocate_cuda != nullptr) cuda_allocator = std::make_unique<CallbackCudaAllocator>(options);
-  registry = Registry::create(logger, {{TN_IFACE_CUDA, cuda_interface()}});
+  registry = Registry::create(logger, {{TN_IFACE_CODE, code_interface()}, {TN_IFACE_CUDA, cuda_interface()}});
 }
 
 Result<std::shared_ptr<Device>> LibraryState::device(const std::string& name, int threads) {

@@ -12,6 +12,7 @@
 #include "core/builder/siblings.h"
 #include "core/builder/streams.h"
 #include "core/graph/passes.h"
+#include "core/tuner/code_store.h"
 
 namespace tenon {
 namespace {
@@ -256,6 +257,7 @@ Result<BuildOutput> build(const Graph& network, const BuildOptions& given) {
     return Status(Code::kInvalid, "the network has no output; mark at least one tensor as output");
   }
   TENON_RETURN_IF_ERROR(check_rule_ids(options));
+  const CodeScope code_scope(&options.cache->code());
   Graph graph = network;
   TENON_RETURN_IF_ERROR(graph.verify());
   BuildOutput output;

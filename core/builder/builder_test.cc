@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tenon/plugin/ext/ids.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -11,11 +13,14 @@
 #include "core/plan/plan_file.h"
 #include "core/runtime/engine.h"
 #include "core/tuner/cache_test_util.h"
+#include "core/tuner/code_store.h"
 
 namespace tenon {
 
 const TnPlugin* builder_test_plugin();  // testing/test_plugin.cc
 const TnPlugin* builder_test_reformat_plugin();
+const TnPlugin* builder_test_compiling_plugin();
+int builder_test_compiled_pieces();
 
 namespace {
 
@@ -324,6 +329,38 @@ TEST_F(BuilderTest, ReportSaysWhatRunsInPlace) {
   EXPECT_EQ(share["in_place"], true);
   EXPECT_EQ(report["values"][0]["offset"], report["values"][1]["offset"]);
   EXPECT_EQ(report["memory"]["activation_lower_bound"], 256) << "two tensors of 12 bytes in one buffer";
+}
+
+TEST_F(BuilderTest, CodeThatWasCompiledLiesBesideTheCache) {
+  registry_ = Registry::create(null_logger(), {{TN_IFACE_CODE, code_interface()}});
+  ASSERT_TRUE(registry_->add_linked(builder_test_compiling_plugin()).ok());
+  options_.registry = registry_;
+  Graph graph(registry_);
+  ValueId x = *graph.add_input("x", TN_F32, make_dims({3}));
+  x = graph.node(*graph.add_node("test.twice/1", "twice", {}, {x}, 1)).outputs[0];
+  ASSERT_TRUE(graph.add_output(x).ok());
+  const TemporaryFolder folder;
+  const auto path = folder / "f";
+  const auto build_with_file = [&](bool frozen) {
+    options_.frozen = frozen;
+    options_.cache = *TimingCache::load(path, options_.device->info().signature, null_logger(), frozen);
+    const auto output = build(graph, options_);
+    ASSERT_TRUE(output.ok()) << output.status().message();
+    EXPECT_EQ(run(output->plan, {1, 2, 3}), (std::vector<float>{2, 4, 6}));
+    if (frozen) return;
+    ASSERT_TRUE(options_.cache->save(path, null_logger()).ok());
+  };
+  const int before = builder_test_compiled_pieces();
+  build_with_file(false);
+  EXPECT_EQ(builder_test_compiled_pieces(), before + 1) << "in one build each once";
+  ASSERT_NE(options_.cache->code().find("twice 3"), nullptr);
+  EXPECT_EQ(*options_.cache->code().find("twice 3"), "3 eciwt");
+  build_with_file(false);
+  build_with_file(true);
+  EXPECT_EQ(builder_test_compiled_pieces(), before + 1);
+  std::filesystem::remove(folder / "f.code");
+  build_with_file(true);
+  EXPECT_EQ(builder_test_compiled_pieces(), before + 2);
 }
 
 TEST_F(BuilderTest, SeveralBuildersShareOneCache) {

@@ -230,6 +230,7 @@ Result<std::shared_ptr<TimingCache>> TimingCache::load(const std::filesystem::pa
   auto cache = std::make_shared<TimingCache>(std::move(device_signature));
   TENON_ASSIGN(cache->impl_->entries, parse_cache_text(*bytes, path.string(), logger, strict, nullptr));
   cache->impl_->origin = target;
+  cache->impl_->code.load(with_suffix(target, ".code"), logger);
   const Status journal = take_in_journal(cache->impl_.get(), target, logger);
   if (!journal.ok()) logger.warning("the crash journal is left as it is: " + journal.message());
   return cache;
@@ -245,6 +246,10 @@ Status TimingCache::save(const std::filesystem::path& path, Logger& logger) cons
     return lock.status().with_context("timing cache");
   }
   const Status merged = merge_into_file(impl_.get(), target, logger);
+  if (merged.ok()) {
+    const Status kept = impl_->code.save(with_suffix(target, ".code"), logger);
+    if (!kept.ok()) logger.warning("compiled code is not kept: " + kept.message());
+  }
   lock->remove();
   return merged.with_context("timing cache");
 }

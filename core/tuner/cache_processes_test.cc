@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/tuner/cache_test_util.h"
+#include "core/tuner/code_store.h"
 #include "core/tuner/crash_journal.h"
 
 extern char** environ;
@@ -108,13 +109,17 @@ void run_rounds(int rounds) {
       ASSERT_TRUE((*cache)->choice(test_key(number)).has_value()) << "round " << round << ", entry " << number;
       ASSERT_EQ((*cache)->measurements(test_key(number)).size(), 1u);
       ASSERT_TRUE((*cache)->graph(test_graph(number).key).has_value());
+      const auto code = (*cache)->code().find("source " + std::to_string(number));
+      ASSERT_TRUE(code != nullptr && *code == "code " + std::to_string(number)) << "entry " << number;
     }
     // What the killed one left does not block, and is gone after the next save.
     const auto start = std::chrono::steady_clock::now();
     (*cache)->insert(test_choice(base + 999));
     ASSERT_TRUE((*cache)->save(path, null_logger()).ok());
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
-    ASSERT_EQ(folder.names(), std::vector<std::string>{"f"});
+    std::vector<std::string> names = folder.names();
+    std::sort(names.begin(), names.end());
+    ASSERT_EQ(names, (std::vector<std::string>{"f", "f.code"}));
   }
 }
 

@@ -1,9 +1,9 @@
 // A process of its own for the tests of many writers and of crashes.
 //
-// cache_writer_program write FILE FIRST COUNT PAUSE_MS: adds COUNT entries of each kind, number FIRST and up, one load
-// and save each. cache_writer_program crash FILE NUMBER TACTIC: begins to try a tactic of key NUMBER, says "trying",
-// and dies by SIGKILL. cache_writer_program try FILE NUMBER TACTIC: the same, but waits for the end of its input and
-// ends well.
+// cache_writer_program write FILE FIRST COUNT PAUSE_MS: adds COUNT entries of each kind and pieces of code, number
+// FIRST and up, one load and save each. cache_writer_program crash FILE NUMBER TACTIC: begins to try a tactic of key
+// NUMBER, says "trying", and dies by SIGKILL. cache_writer_program try FILE NUMBER TACTIC: the same, but waits for the
+// end of its input and ends well.
 #include <unistd.h>
 
 #include <chrono>
@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "core/tuner/cache_test_util.h"
+#include "core/tuner/code_store.h"
 #include "core/tuner/timing_cache.h"
 
 namespace tenon {
@@ -26,6 +27,7 @@ int write_entries(const std::filesystem::path& path, std::uint64_t first, std::u
     (*cache)->insert(test_choice(i));
     (*cache)->record(test_measurement(i, i));
     (*cache)->record(test_graph(i));
+    (*cache)->code().put("source " + std::to_string(i), "code " + std::to_string(i));
     if (!(*cache)->save(path, null_logger()).ok()) return 1;
     std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
   }

@@ -227,6 +227,7 @@ bool TimingCache::combine(const TimingCache& other, bool ignore_mismatch) {
     impl_->erased_others.erase(line);
     impl_->entries.add_other(line);
   }
+  impl_->code.combine(other.impl_->code);
   return true;
 }
 
@@ -350,5 +351,7 @@ std::string TimingCache::device_signature() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->device;
 }
+
+CodeStore& TimingCache::code() const { return impl_->code; }
 
 }  // namespace tenon

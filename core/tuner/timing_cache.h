@@ -102,6 +102,8 @@ struct CacheValue {
   bool valid() const { return tactic != ~0ull && ms >= 0; }
 };
 
+class CodeStore;
+
 class TimingCache {
  public:
   /// An empty cache for a device signature.
@@ -114,7 +116,7 @@ class TimingCache {
                                                     Logger& logger, bool strict = false,
                                                     std::vector<std::string>* damaged = nullptr);
   /// Reads a file; a missing or empty one gives an empty cache. Also takes in the crash journal `path.journal`: tactics
-  /// that a dead process was trying are quarantined by name (a warning each).
+  /// that a dead process was trying are quarantined by name (a warning each). And compiled code, from `path.code`.
   static Result<std::shared_ptr<TimingCache>> load(const std::filesystem::path& path, std::string device_signature,
                                                    Logger& logger, bool strict = false);
   /// Merges with what is on disk and replaces the file: lock file `path.lock`, temporary file, fsync, rename. Entries
@@ -122,7 +124,8 @@ class TimingCache {
   /// disk stays unless this cache knew of it and measured again. Entries that others added meanwhile are kept, entries
   /// that erase or reset took away stay away. The lock dies with its holder, so none is ever stale; a living holder is
   /// waited for at most 30 s, then kIo names it. Temporary files of dead writers are removed. kVersion, and the file
-  /// stays, if it is of another format version.
+  /// stays, if it is of another format version. Writes `path.code` likewise, if there is compiled code that it does not
+  /// have; what goes wrong with that costs a warning only.
   Status save(const std::filesystem::path& path, Logger& logger) const;
 
   /// The file's text: header, choices by key, measurements by key/kernel/combo/tactic, graphs by key, then lines of
@@ -136,9 +139,9 @@ class TimingCache {
   /// Absent key: false. NaN time: deletes the choice, true. Valid value: overwrites tactic and time, true. Else false.
   /// A tactic that a measurement of the key knows also sets kernel, combo and params; another one clears them.
   bool update(Hash128 key, CacheValue value);
-  /// Takes over the other's entries; own ones win. Entries for foreign devices are taken only with `ignore_mismatch`;
-  /// without it a cache that has any is refused with false. (Another format version never gets this far: parse and load
-  /// refuse it.)
+  /// Takes over the other's entries and compiled code; own ones win. Entries for foreign devices are taken only with
+  /// `ignore_mismatch`; without it a cache that has any is refused with false. (Another format version never gets this
+  /// far: parse and load refuse it.)
   bool combine(const TimingCache& other, bool ignore_mismatch);
   /// Choices and graphs that name a device other than `device_signature`; with "" (no device known) there are none.
   std::size_t foreign_entries(std::string_view device_signature) const;
@@ -159,6 +162,10 @@ class TimingCache {
   std::vector<CacheGraph> graphs() const;
   void record(const CacheGraph& graph);  ///< replaces the one of equal key; left out if its line would be too long
   std::string device_signature() const;
+
+  /// What kernels have compiled. Of no site, so erase and reset leave it alone; not in serialize's text. It lives as
+  /// long as the cache.
+  CodeStore& code() const;
 
   struct Impl;  ///< core/tuner/timing_cache_impl.h
 

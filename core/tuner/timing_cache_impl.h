@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/tuner/code_store.h"
 #include "core/tuner/timing_cache.h"
 
 namespace tenon {
@@ -54,6 +55,7 @@ struct TimingCache::Impl {
   mutable std::mutex mutex;
   std::string device;
   CacheEntries entries;
+  CodeStore code;
   /// Entries that were taken away, and when: they stay away from files that still have them.
   std::map<Hash128, std::uint64_t> erased_choices;
   std::map<Hash128, std::uint64_t> erased_graphs;

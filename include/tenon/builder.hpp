@@ -51,7 +51,7 @@ class TimingCache {
   Status insert(const std::string& choice_json) { return detail::check(tn_cache_insert(get(), choice_json.c_str())); }
   bool pin(const Key& key, bool pinned) { return tn_cache_pin(get(), &key, pinned ? 1 : 0) != 0; }
   bool erase(const Key& key) { return tn_cache_erase(get(), &key) != 0; }
-  /// JSON: choices[], measured[]; of one layer unless `layer` is empty.
+  /// JSON: choices[], measured[], code; of one layer unless `layer` is empty.
   Result<std::string> describe(const std::string& layer = "") const {
     TnText* text = nullptr;
     TENON_RETURN_IF_ERROR(detail::check(tn_cache_describe(get(), layer.empty() ? nullptr : layer.c_str(), &text)));

@@ -1,4 +1,5 @@
-// tenon.pointwise.nvrtc on GPUs: code for the expression at hand, compiled when an engine is built and kept in it.
+// tenon.pointwise.nvrtc on GPUs: code for the expression at hand, compiled when an engine is built and kept in it, and
+// beside the timing cache.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -89,7 +90,7 @@ class PointwiseNvrtc final : public IPlugin {
   void configure(const Config& config) override {
     prepare(config);
     sm_ = compute_capability(config.site().device().ordinal);
-    cubin_ = cache_->find(source_of(config.site()), sm_);
+    cubin_ = cache_->find(config.host(), source_of(config.site()), sm_);
   }
   void serialize(const Writer& writer) const override {
     writer.value(static_cast<int32_t>(sm_));
@@ -196,7 +197,7 @@ Definitions pointwise_nvrtc() {
                 })
                 // Here and not in supports, which is asked again when an engine is loaded: that compiles nothing.
                 .tactics([cache](const Site& site, const Combo&, Tactics& tactics) {
-                  cache->find(source_of(site), compute_capability(site.device().ordinal));
+                  cache->find(site.host(), source_of(site), compute_capability(site.device().ordinal));
                   tactics.add("");
                 }));
   }

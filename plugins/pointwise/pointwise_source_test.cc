@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <tenon/sdk/expression_text.hpp>
 
 #include "plugins/pointwise/nvrtc.h"
@@ -62,12 +63,66 @@ TEST(PointwiseSource, DeclinesWithTheLog) {
   EXPECT_EQ(reason_of([&] { pointwise_source(steps, 1, TN_F64); }), "no code for f64");
 }
 
+// A host that keeps code, or none.
+class CodeHost {
+ public:
+  explicit CodeHost(bool keeps) {
+    host_.impl = this;
+    host_.fail = [](const TnHost*, TnStatus code, const char*, const char*) { return code; };
+    host_.get_interface = keeps ? interface_of : [](const TnHost*, const char*) -> const void* { return nullptr; };
+  }
+  const TnHost* host() const { return &host_; }
+  std::map<std::string, std::string> kept;
+
+ private:
+  static CodeHost& from(const TnHost* host) { return *static_cast<CodeHost*>(host->impl); }
+  static const void* interface_of(const TnHost*, const char* id) {
+    static const TnCode code = {TN_HEADER(TnCode), 0, find, put};
+    return std::string(id) == "tenon.code/1" ? &code : nullptr;
+  }
+  static TnStatus find(const TnHost* host, const char* key, TnWriter* out) {
+    const auto& kept = from(host).kept;
+    const auto known = kept.find(key);
+    if (known == kept.end()) return host->fail(host, TN_NOTFOUND, "", "");
+    const auto size = static_cast<int64_t>(known->second.size());
+    return out->write(out, known->second.data(), known->second.size()) == size ? TN_OK : TN_IO;
+  }
+  static TnStatus put(const TnHost* host, const char* key, const void* code, uint64_t size) {
+    from(host).kept[key].assign(static_cast<const char*>(code), size);
+    return TN_OK;
+  }
+  TnHost host_{};
+};
+
 TEST(PointwiseSource, EachIsCompiledOnce) {
+  CodeHost without(false);
   CubinCache cache;
   const std::string source = pointwise_source(parse_expression("neg(x0)"), 1, TN_F32);
-  const Cubin first = cache.find(source, 90);
-  EXPECT_EQ(cache.find(source, 90), first);
-  EXPECT_NE(cache.find(source, 80), first);
+  const Cubin first = cache.find(without.host(), source, 90);
+  EXPECT_EQ(cache.find(without.host(), source, 90), first);
+  EXPECT_NE(cache.find(without.host(), source, 80), first);
+}
+
+TEST(PointwiseSource, TheNextProcessTakesWhatTheHostKept) {
+  CodeHost host(true);
+  CubinCache first, second;
+  const std::string source = pointwise_source(parse_expression("neg(x0)"), 1, TN_F32);
+  const Cubin compiled = first.find(host.host(), source, 90);
+  ASSERT_EQ(host.kept.size(), 1u);
+  auto& [key, code] = *host.kept.begin();
+  EXPECT_EQ(code, std::string(compiled->begin(), compiled->end()));
+  EXPECT_EQ(key.substr(0, 6), "nvrtc ");
+  EXPECT_NE(key.find("sm_90"), std::string::npos);
+  EXPECT_EQ(key.substr(key.size() - source.size()), source);
+  code = "what no compiler gives";
+  EXPECT_EQ(*second.find(host.host(), source, 90), std::vector<char>(code.begin(), code.end()));
+  // Another timing cache gets what this process knows already; other architectures and sources share nothing.
+  CodeHost other(true);
+  EXPECT_EQ(first.find(other.host(), source, 90), compiled);
+  EXPECT_EQ(other.kept.count(key), 1u);
+  second.find(host.host(), source, 80);
+  second.find(host.host(), source + "\n", 90);
+  EXPECT_EQ(host.kept.size(), 3u);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The program `tenon` as scripts meet it: exit statuses, what is on stdout, which files are left, damaged input.
 #include <map>
 
+#include "core/tuner/code_store.h"
 #include "pipeline/image.h"
 #include "pipeline/npy.h"
 #include "tests/e2e/e2e_testing.h"
@@ -196,6 +197,29 @@ TEST_F(Program, GraphLinesAreListedMergedAndErased) {
   ASSERT_EQ(tenon({"cache", "erase", merged, "--key", key}).status, 0);
   EXPECT_TRUE(parse_json(tenon({"cache", "list", merged, "--json", "-"}).out)["graphs"].empty());
   expect_failure(1, "no entry", {"cache", "erase", merged, "--key", key});
+}
+
+TEST_F(Program, CompiledCodeIsListedAndMerged) {
+  const std::string cache = at("cache.yaml"), merged = at("merged.yaml");
+  EXPECT_EQ(tenon({"cache", "list", cache}).out.find("compiled code"), std::string::npos);
+  CodeStore store;
+  store.put("source", "code");
+  ASSERT_TRUE(store.save(cache + ".code", null_logger()).ok());
+  ASSERT_EQ(tenon({"cache", "merge", merged, cache}).status, 0);
+  EXPECT_EQ(read_text(merged + ".code"), read_text(cache + ".code"));
+  const json code = parse_json(tenon({"cache", "list", merged, "--json", "-"}).out)["code"];
+  EXPECT_EQ(code, (json{{"pieces", 1}, {"bytes", fs::file_size(merged + ".code") - 16}}));
+  EXPECT_NE(tenon({"cache", "list", merged}).out.find(merged + ".code: 1 pieces, 34 bytes"), std::string::npos);
+  // A build with damaged code is a build, and a frozen one writes nothing.
+  for (const bool frozen : {true, false}) {
+    const std::string bad = dir_.write("cache.yaml.code", read_text(merged + ".code").substr(0, 30));
+    std::vector<std::string> command = with_model({"build"}, {"-o", at("x.tenon"), "--timing-cache", cache});
+    if (frozen) command.push_back("--frozen-cache");
+    const Outcome built = tenon(command);
+    EXPECT_EQ(built.status, 0) << built.err;
+    EXPECT_NE(built.err.find("cache.yaml.code, byte 16"), std::string::npos) << built.err;
+    EXPECT_EQ(read_text(bad).size(), 30u);
+  }
 }
 
 // The lists of a graph line decide nothing, so an edit that breaks them fails no build, not even a frozen one.

@@ -76,6 +76,11 @@ struct CacheCommand {
     }
     write_text("-", table(rows));
     if (!described["graphs"].empty()) write_text("-", "\n" + graph_table(described["graphs"]));
+    const json& code = described["code"];
+    if (code["pieces"] != 0) {
+      write_text("-", "\ncompiled code in " + file + ".code: " + code["pieces"].dump() + " pieces, " +
+                          code["bytes"].dump() + " bytes\n");
+    }
   }
 
   /// The decisions about one graph.

@@ -1,13 +1,16 @@
 // test.weigh/1: y = x * w, w constant. One kernel packs w into persistent memory that may travel in an engine, one
 // reads it where it lies, one has x and y in bf16; test.relu/1 is pointwise, so that it may become an epilogue. A
-// second plugin converts between f32 and bf16.
+// second plugin converts between f32 and bf16, a third has test.twice/1, y = 2 * x, whose kernel compiles.
 #include <algorithm>
 #include <cstring>
 
+#include <tenon/sdk/code.hpp>
 #include <tenon/sdk/plugin.hpp>
 
 namespace tenon::builder_test {
 namespace {
+
+int compiled_pieces = 0;
 
 void infer(const Infer& question) { question.output(0, question.input(0).dtype(), question.input(0).dims()); }
 
@@ -100,6 +103,38 @@ class Reformat final : public IPlugin {
   bool narrows_ = false;
 };
 
+/// Its code is compiled: text that names the site, written backwards.
+class Compiled final : public IPlugin {
+ public:
+  void configure(const Config& config) override {
+    count_ = config.site().dims(0).elements();
+    const std::string source = text("twice ", count_);
+    const auto kept = find_code(config.host(), source);
+    code_ = kept ? *kept : std::vector<char>(source.rbegin(), source.rend());
+    if (!kept) ++compiled_pieces;
+    if (!kept) keep_code(config.host(), source, code_);
+  }
+  void serialize(const Writer& writer) const override { writer.bytes(code_.data(), code_.size()); }
+  void deserialize(const Reader& reader, const Config& config) override {
+    count_ = config.site().dims(0).elements();
+    code_.resize(text("twice ", count_).size());
+    reader.bytes(code_.data(), code_.size());
+  }
+  void enqueue(const Exec&, const TnTensor* inputs, const TnTensor* outputs) const override {
+    const float* x = static_cast<const float*>(inputs[0].data);
+    for (int64_t i = 0; i < count_; ++i) static_cast<float*>(outputs[0].data)[i] = 2 * x[i];
+  }
+
+ private:
+  int64_t count_ = 0;
+  std::vector<char> code_;
+};
+
+void twice(const Reference& call) {
+  const float* x = call.input(0).data<float>();
+  call.fill<float>(0, [&](const int64_t*, int64_t linear) { return 2 * x[linear]; });
+}
+
 void reformat_combos(const Site& site, Combos& combos) {
   const auto port = [&](const char* attribute) {
     return row(site.attrs().str(attribute) == "bf16:row" ? TN_BF16 : TN_F32);
@@ -146,6 +181,16 @@ TENON_LINKED_PLUGIN(test_plugin, "test.builder", "1", "Apache-2.0",
                     tenon::kernel<tenon::builder_test::Plain>("test.weigh/1", "test.weigh.random.f32")
                         .combo({tenon::f32_row(), tenon::f32_row()}, {tenon::f32_row()}))
 
+TENON_LINKED_PLUGIN(compiling_plugin, "test.compiling", "1", "Apache-2.0",
+                    tenon::op("test.twice/1")
+                        .input("x")
+                        .output("y")
+                        .infer(tenon::builder_test::infer)
+                        .reference(tenon::builder_test::twice),
+                    tenon::kernel<tenon::builder_test::Compiled>("test.twice/1", "test.twice.compiled.f32")
+                        .combo({tenon::f32_row()}, {tenon::f32_row()})
+                        .deterministic())
+
 TENON_LINKED_PLUGIN(reformat_plugin, "test.reformat", "1", "Apache-2.0",
                     tenon::op("tenon.reformat/1")
                         .attr_str("from", "form of x")
@@ -161,6 +206,8 @@ TENON_LINKED_PLUGIN(reformat_plugin, "test.reformat", "1", "Apache-2.0",
 namespace tenon {
 
 const TnPlugin* builder_test_plugin() { return test_plugin(); }
+const TnPlugin* builder_test_compiling_plugin() { return compiling_plugin(); }
+int builder_test_compiled_pieces() { return builder_test::compiled_pieces; }
 const TnPlugin* builder_test_reformat_plugin() { return reformat_plugin(); }
 
 }  // namespace tenon

@@ -130,6 +130,7 @@ typedef struct TnCacheValue { /* frozen */
 /* From serialized bytes, or empty (size 0). `device` as for the builder; NULL: "auto". */
 TENON_API TnStatus tn_cache_create(TnLibrary* library, const char* device, int32_t threads, const void* bytes,
                                    size_t size, TnTimingCache** out);
+/* Load and save: compiled code too, from and to the file `path`.code. */
 TENON_API TnStatus tn_cache_load(TnLibrary* library, const char* device, int32_t threads, const char* path,
                                  int32_t strict, TnTimingCache** out);
 TENON_API TnStatus tn_cache_save(const TnTimingCache* cache, const char* path);
@@ -144,7 +145,8 @@ TENON_API void tn_cache_reset(TnTimingCache* cache);
 TENON_API TnStatus tn_cache_insert(TnTimingCache* cache, const char* choice_json);
 TENON_API int32_t tn_cache_pin(TnTimingCache* cache, const TnCacheKey* key, int32_t pinned);
 TENON_API int32_t tn_cache_erase(TnTimingCache* cache, const TnCacheKey* key);
-/* JSON: choices[], measured[], graphs[] with the file's fields; if `layer` is not NULL, of that layer and no graphs. */
+/* JSON: choices[], measured[], graphs[] with the file's fields; if `layer` is not NULL, of that layer and no graphs.
+ * code {pieces, bytes}: what kernels have compiled. */
 TENON_API TnStatus tn_cache_describe(const TnTimingCache* cache, const char* layer, TnText** json);
 
 /* --- build --- */

@@ -4,6 +4,7 @@
 
 #include "abi.h"
 #include "attributes.h"
+#include "ext/code.h"
 #include "ext/epilogue.h"
 #include "ext/expression.h"
 #include "ext/ids.h"

@@ -12,6 +12,7 @@
 #define TN_IFACE_KERNEL_PROLOGUE "tenon.kernel.prologue/1"
 #define TN_IFACE_OP_IMPORTERS "tenon.importer.ops/1" /* ext/op_importers.h */
 #define TN_IFACE_CPU_PARALLEL "tenon.cpu.parallel/1" /* ext/parallel.h */
+#define TN_IFACE_CODE "tenon.code/1"                 /* ext/code.h */
 #define TN_IFACE_CUDA "tenon.cuda/1"
 #define TN_IFACE_CUDA_NVRTC "tenon.cuda.nvrtc/1"
 #define TN_IFACE_STATE "tenon.state/1"
