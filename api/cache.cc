@@ -46,11 +46,11 @@ json measurement_json(const CacheMeasurement& measurement) {
           {"combo", measurement.combo},       {"kernel", measurement.kernel},
           {"revision", measurement.revision}, {"tactic", to_text(measurement.tactic)},
           {"params", measurement.params},     {"ms", measurement.ms},
-          {"reason", measurement.reason}};
+          {"launches", measurement.launches}, {"reason", measurement.reason}};
 }
 
 json graph_json(const tenon::CacheGraph& graph) {
-  json layout = json::array(), streams = json::array(), rerank = json::array();
+  json regions = json::array(), layout = json::array(), streams = json::array(), rerank = json::array();
   for (const auto& entry : graph.layout) layout.push_back({{"value", entry.value}, {"format", entry.format}});
   for (const auto& entry : graph.streams) {
     streams.push_back({{"layer", entry.layer}, {"step", entry.step}, {"stream", entry.stream}});
@@ -63,7 +63,14 @@ json graph_json(const tenon::CacheGraph& graph) {
                       {"rival", to_text(entry.rival)},
                       {"rival_ms", entry.rival_ms}});
   }
-  return {{"key", to_text(graph.key)}, {"device", graph.device}, {"regions", json::array()},
+  for (const auto& entry : graph.regions) {
+    regions.push_back({{"rule", entry.rule},
+                       {"layer", entry.layer},
+                       {"taken", entry.taken},
+                       {"ms", entry.ms},
+                       {"rival_ms", entry.rival_ms}});
+  }
+  return {{"key", to_text(graph.key)}, {"device", graph.device}, {"regions", regions},
           {"layout", layout},          {"streams", streams},     {"rerank", rerank}};
 }
 

@@ -78,8 +78,8 @@ TEST(PluginLibrary, EveryBadFileHasItsOwnError) {
       {test_plugin("no_entry"), Code::kInvalid, "has no entry point tenon_plugin_query"},
       {test_plugin("refuses"), Code::kInvalid, "refuses this host"},
       {test_plugin("undefined_symbol"), Code::kInvalid, "undefined symbol sample_function_that_nobody_defines"},
-      {test_plugin("sample_other_major"), Code::kVersion, "plugin ABI major 77, this host has 0.0"},
-      {test_plugin("sample_needs_newer"), Code::kVersion, "needs plugin ABI 0.98 (built with minor 99)"},
+      {test_plugin("sample_other_major"), Code::kVersion, "plugin ABI major 77, this host has 1.0"},
+      {test_plugin("sample_needs_newer"), Code::kVersion, "needs plugin ABI 1.98 (built with minor 99)"},
   };
   std::set<std::string> texts;
   for (const Case& bad : cases) {

@@ -5,7 +5,7 @@ Reads the headers under include/tenon/plugin, compiles a C program that prints t
 every struct and the value of every enumerator, and compares the result with the recorded one. It also fails for a struct
 that has neither `uint32_t struct_size` as its first member nor the word "frozen" in the comment before it.
 
-    abi_check.py                 compare with tests/abi/v0.0.txt
+    abi_check.py                 compare with tests/abi/v1.0.txt
     abi_check.py --print         print the layout
     abi_check.py --update        record the layout, after an intended change
     abi_check.py --headers       instead: compile every header alone, as C11 and as C++17, with every warning an error
@@ -174,7 +174,7 @@ def check_headers(compilers, include):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--include", type=pathlib.Path, default=ROOT / "include")
-    parser.add_argument("--baseline", type=pathlib.Path, default=ROOT / "tests" / "abi" / "v0.0.txt")
+    parser.add_argument("--baseline", type=pathlib.Path, default=ROOT / "tests" / "abi" / "v1.0.txt")
     parser.add_argument("--cc", action="append", help="C compiler (cc); with --headers it may be given again")
     parser.add_argument("--cxx", action="append", help="C++ compiler (c++); with --headers it may be given again")
     parser.add_argument("--print", action="store_true", help="print the layout and compare nothing")

@@ -81,6 +81,11 @@ TEST_F(Rivals, TheDecisionIsReportedRecordedAndObeyed) {
   EXPECT_EQ(report({{"frozen_cache", "1"}})["cache"]["measured"], 0);
   EXPECT_EQ(bytes_, bytes);
 
+  const json regions = json::parse(must(cache_.describe()))["graphs"];
+  const auto of_the_rule = [](const json& graph) { return !graph["regions"].empty(); };
+  ASSERT_EQ(std::count_if(regions.begin(), regions.end(), of_the_rule), 1);
+  EXPECT_EQ(std::find_if(regions.begin(), regions.end(), of_the_rule)->at("regions")[0]["rule"], kRule);
+
   // What the losing form needs is not recorded as a choice, so this is no frozen build.
   edit(taken ? "taken: true" : "taken: false", taken ? "taken: false" : "taken: true");
   EXPECT_EQ(convolutions(report()), taken ? 2u : 1u);

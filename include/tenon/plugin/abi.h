@@ -2,7 +2,7 @@
  *
  * The ABI is C: no C++ type, exception or allocation crosses it. Extensible structs begin with struct_size and a reader
  * asks TN_HAS(p, field) before it reads a field that is younger than minor 0; structs marked "frozen" never change.
- * Version 0 carries no promise yet; version 1 will be kept for ever. */
+ * Version 1 is kept: a plugin built with these headers loads into every later host. */
 #ifndef TENON_PLUGIN_ABI_H
 #define TENON_PLUGIN_ABI_H
 
@@ -21,7 +21,7 @@ extern "C" {
 #define TN_EXPORT __attribute__((visibility("default")))
 #endif
 
-#define TN_ABI_MAJOR 0u
+#define TN_ABI_MAJOR 1u
 #define TN_ABI_MINOR_LATEST 0u
 /* The oldest minor that a plugin needs. Define it before including to use calls of a younger minor. */
 #ifndef TN_USE_MINOR
