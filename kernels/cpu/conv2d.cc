@@ -15,6 +15,8 @@ const Conv2dAlgorithmTable& algorithm_table(Conv2dAlgorithm algorithm) {
       return kConv2dFirst;
     case Conv2dAlgorithm::kDepthwise:
       return kConv2dDepthwise;
+    case Conv2dAlgorithm::kDepthwiseRows:
+      return kConv2dDepthwiseRows;
     case Conv2dAlgorithm::kWinograd2x2:
       return kConv2dWinograd2x2;
     case Conv2dAlgorithm::kIm2col:

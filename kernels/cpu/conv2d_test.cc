@@ -113,8 +113,9 @@ int check(const Case& test) {
   const Guarded bias(p.bias);
   int runs = 0;
   for (const Isa isa : available_isas()) {
-    for (const auto algorithm : {Conv2dAlgorithm::kGemm1x1, Conv2dAlgorithm::kIm2col, Conv2dAlgorithm::kDirect,
-                                 Conv2dAlgorithm::kFirst, Conv2dAlgorithm::kDepthwise, Conv2dAlgorithm::kWinograd2x2}) {
+    for (const auto algorithm :
+         {Conv2dAlgorithm::kGemm1x1, Conv2dAlgorithm::kIm2col, Conv2dAlgorithm::kDirect, Conv2dAlgorithm::kFirst,
+          Conv2dAlgorithm::kDepthwise, Conv2dAlgorithm::kDepthwiseRows, Conv2dAlgorithm::kWinograd2x2}) {
       for (const Layout in : {Layout::kNchw, Layout::kNhwc, Layout::kNchw8c, Layout::kNchw16c}) {
         for (const Layout out : {Layout::kNchw, Layout::kNhwc, Layout::kNchw8c, Layout::kNchw16c}) {
           Conv2dConfig config;
@@ -267,6 +268,22 @@ TEST(Conv2d, Depthwise) {
   check({geometry(1, 9, 2, 2, 9, 3, 3, 1, 4, 1, 9)});
 }
 
+TEST(Conv2d, DepthwiseRowsOfEveryWidthAndHeight) {
+  for (const int64_t kernel : {3, 5}) {
+    for (const int64_t stride : {1, 2}) {
+      for (int64_t size = 1; size <= 36; ++size) {
+        Conv2dGeometry g = geometry(1, 2, 37 - size, size, 2, kernel, kernel, stride, 1, 1, 2);
+        g.pad_left = size % 3;
+        g.pad_top = size % 4;
+        g.oh = (g.h + g.pad_top) / stride + 1;  // the last windows lie below and right of the image
+        g.ow = (g.w + g.pad_left) / stride + 1;
+        check({g, size % 2 == 0 ? Epilogue::clip(-0.5f, 0.5f) : Epilogue::none(), size % 3 != 0, size % 5 == 0});
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(Conv2d, WinogradTilesAtTheEdges) {
   for (const int64_t size : {1, 2, 3, 4, 5, 8, 13}) {
     for (const int64_t pad : {0, 1, 2}) {
@@ -316,6 +333,13 @@ TEST(Conv2d, SupportsWhatTheHeaderPromises) {
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 9, 1, 1, 2), config));
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 9, 3, 3), config));
   config.algorithm = Conv2dAlgorithm::kDepthwise;
+  EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 12, 3, 3, 1, 1, 1, 6), config));
+  config.algorithm = Conv2dAlgorithm::kDepthwiseRows;
+  EXPECT_EQ(conv2d_supports(geometry(1, 6, 9, 9, 6, 3, 3, 2, 1, 1, 6), config), config.isa >= Isa::kAvx2);
+  EXPECT_EQ(conv2d_supports(geometry(1, 6, 9, 9, 6, 5, 5, 1, 2, 1, 6), config), config.isa >= Isa::kAvx2);
+  EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 6, 3, 3, 1, 1, 2, 6), config));
+  EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 6, 3, 3, 3, 1, 1, 6), config));
+  EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 6, 5, 3, 1, 1, 1, 6), config));
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 12, 3, 3, 1, 1, 1, 6), config));
   config.algorithm = Conv2dAlgorithm::kDirect;
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 12, 3, 3), config));

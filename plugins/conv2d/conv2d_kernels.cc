@@ -1,10 +1,11 @@
 // tenon.conv2d/1 on kernels/cpu. One kernel for each algorithm:
-//   tenon.conv2d.gemm1x1.f32    1x1 convolutions as one matrix product
-//   tenon.conv2d.im2col.f32     patches gathered in cache, then a matrix product; any geometry
-//   tenon.conv2d.direct.f32     register-blocked over output width, channels blocked or last
-//   tenon.conv2d.first.f32      images of few channels, into a blocked format
-//   tenon.conv2d.depthwise.f32  one filter a channel
-//   tenon.conv2d.winograd.f32   3x3 filters with stride 1 through F(2x2, 3x3)
+//   tenon.conv2d.gemm1x1.f32           1x1 convolutions as one matrix product
+//   tenon.conv2d.im2col.f32            patches gathered in cache, then a matrix product; any geometry
+//   tenon.conv2d.direct.f32            register-blocked over output width, channels blocked or last
+//   tenon.conv2d.first.f32             images of few channels, into a blocked format
+//   tenon.conv2d.depthwise.f32         one filter a channel
+//   tenon.conv2d.depthwise_rows.f32    the same in rows: 3x3 and 5x5 filters, several output rows at a time
+//   tenon.conv2d.winograd.f32          3x3 filters with stride 1 through F(2x2, 3x3)
 #include <memory>
 #include <utility>
 #include <vector>
@@ -43,6 +44,7 @@ const std::vector<Method>& methods() {
        "tenon.conv2d.depthwise.f32",
        false,
        {{row, row}, {nhwc, nhwc}, {nchw8c, nchw8c}, {nchw16c, nchw16c}}},
+      {Conv2dAlgorithm::kDepthwiseRows, "tenon.conv2d.depthwise_rows.f32", false, {{row, row}}},
       {Conv2dAlgorithm::kWinograd2x2, "tenon.conv2d.winograd.f32", false, {{nchw8c, nchw8c}, {nchw16c, nchw16c}}}};
   return all;
 }
