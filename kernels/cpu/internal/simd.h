@@ -74,6 +74,11 @@ TENON_CPU_INLINE VecI shift_right(VecI a) {
 // Rounds to the nearest integer, ties to even.
 TENON_CPU_INLINE VecI round_to_int(Vec a) { return _mm512_cvtps_epi32(a); }
 TENON_CPU_INLINE Vec to_float(VecI a) { return _mm512_cvtepi32_ps(a); }
+// Floats kShift to kShift + kWidth of the 2 * kWidth in a, b.
+template <int kShift>
+TENON_CPU_INLINE Vec shifted(Vec a, Vec b) {
+  return from_bits(_mm512_alignr_epi32(bits(b), bits(a), kShift));
+}
 // The even and the odd floats of the 2 * kWidth in a, b.
 TENON_CPU_INLINE void deinterleave(Vec a, Vec b, Vec* even, Vec* odd) {
   const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -136,6 +141,12 @@ TENON_CPU_INLINE VecI shift_right(VecI a) {
 }
 TENON_CPU_INLINE VecI round_to_int(Vec a) { return _mm256_cvtps_epi32(a); }
 TENON_CPU_INLINE Vec to_float(VecI a) { return _mm256_cvtepi32_ps(a); }
+template <int kShift>
+TENON_CPU_INLINE Vec shifted(Vec a, Vec b) {
+  const __m256i middle = _mm256_permute2x128_si256(bits(a), bits(b), 0x21);
+  if constexpr (kShift < 4) return from_bits(_mm256_alignr_epi8(middle, bits(a), 4 * kShift));
+  return from_bits(_mm256_alignr_epi8(bits(b), middle, 4 * (kShift - 4)));
+}
 TENON_CPU_INLINE void deinterleave(Vec a, Vec b, Vec* even, Vec* odd) {
   const __m256 low = _mm256_permute2f128_ps(a, b, 0x20);
   const __m256 high = _mm256_permute2f128_ps(a, b, 0x31);
@@ -201,6 +212,10 @@ TENON_CPU_INLINE VecI shift_right(VecI a) {
 }
 TENON_CPU_INLINE VecI round_to_int(Vec a) { return _mm_cvtps_epi32(a); }
 TENON_CPU_INLINE Vec to_float(VecI a) { return _mm_cvtepi32_ps(a); }
+template <int kShift>
+TENON_CPU_INLINE Vec shifted(Vec a, Vec b) {
+  return from_bits(or_i(_mm_srli_si128(bits(a), 4 * kShift), _mm_slli_si128(bits(b), 16 - 4 * kShift)));
+}
 TENON_CPU_INLINE void deinterleave(Vec a, Vec b, Vec* even, Vec* odd) {
   *even = _mm_shuffle_ps(a, b, 0x88);
   *odd = _mm_shuffle_ps(a, b, 0xdd);
