@@ -2,6 +2,7 @@
 // of one vector of columns slides down the plane, several output rows at a time: each vector of an input row is loaded
 // once for all of them. Columns outside the image are masked away and rows outside it read zeros, so that the loops
 // have no borders. Sums run over r, then s, as in conv2d_depthwise_isa.cc.
+#include "kernels/cpu/internal/columns.h"
 #include "kernels/cpu/internal/conv2d_depthwise_isa.h"
 #include "kernels/cpu/internal/tile.h"
 
@@ -10,56 +11,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 #if defined(__AVX2__)
 namespace {
 
-// Lanes of a vector; those of [begin, end) that exist.
-#if defined(__AVX512F__)
-using Lanes = __mmask16;
-TENON_CPU_INLINE Lanes lanes_between(int64_t begin, int64_t end) {
-  return static_cast<Lanes>(first_lanes(end) & ~first_lanes(begin));
-}
-TENON_CPU_INLINE Vec load_lanes(const float* p, Lanes lanes) { return _mm512_maskz_loadu_ps(lanes, p); }
-#else
-using Lanes = __m256i;
-TENON_CPU_INLINE Lanes lanes_between(int64_t begin, int64_t end) {
-  return _mm256_andnot_si256(first_lanes(begin), first_lanes(end));
-}
-TENON_CPU_INLINE Vec load_lanes(const float* p, Lanes lanes) { return _mm256_maskload_ps(p, lanes); }
-#endif
-
-constexpr int kMostTaps = 5;
-constexpr int kMostStride = 2;
-alignas(64) constexpr float kZeros[kMostStride * kWidth + kMostTaps] = {};
-
-// The columns of the input that one vector of outputs reads in a row: for stride 1 one vector a tap, for stride 2 one
-// pair of vectors, of which the even columns are for tap s and the odd ones for tap s + 1, for each even s.
-template <int kTaps, int kStride>
-struct Columns {
-  static constexpr int kVectors = kStride == 1 ? kTaps : (kTaps + 1) / 2 * 2;
-  Lanes lanes[kVectors];
-
-  TENON_CPU_INLINE static int64_t shift(int vector) {
-    return kStride == 1 ? vector : vector / 2 * 2 + vector % 2 * kWidth;
-  }
-  // `begin` is the input column of tap 0 of the first output.
-  TENON_CPU_INLINE void set(int64_t begin, int64_t width) {
-#pragma GCC unroll 6
-    for (int v = 0; v < kVectors; ++v) lanes[v] = lanes_between(-begin - shift(v), width - begin - shift(v));
-  }
-  // `from` is at that column of a row.
-  TENON_CPU_INLINE void load_taps(const float* from, Vec (&taps)[kTaps]) const {
-    if constexpr (kStride == 1) {
-#pragma GCC unroll 5
-      for (int s = 0; s < kTaps; ++s) taps[s] = load_lanes(from + s, lanes[s]);
-    } else {
-#pragma GCC unroll 3
-      for (int s = 0; s < kTaps; s += 2) {
-        Vec odd;
-        deinterleave(load_lanes(from + shift(s), lanes[s]), load_lanes(from + shift(s + 1), lanes[s + 1]), &taps[s],
-                     &odd);
-        if (s + 1 < kTaps) taps[s + 1] = odd;
-      }
-    }
-  }
-};
+alignas(64) constexpr float kZeros[Columns<5, 2>::kFloats] = {};
 
 struct Plane {
   const Conv2dGeometry& g;
@@ -85,7 +37,7 @@ TENON_CPU_INLINE void block_rows(const Plane& plane, const Columns<kTaps, kStrid
   for (int i = 0; i < (kRows - 1) * kStride + kTaps; ++i) {
     const bool inside = static_cast<uint64_t>(top + i) < static_cast<uint64_t>(g.h);
     Vec taps[kTaps];
-    columns.load_taps(inside ? from + i * g.w : kZeros, taps);
+    columns.template load_taps<false>(inside ? from + i * g.w : kZeros, zero(), taps);
 #pragma GCC unroll 8
     for (int p = 0; p < kRows; ++p) {
       const int r = i - p * kStride;
@@ -122,7 +74,7 @@ void plane_rows(const Plane& plane, const float* weights) {
     const int64_t end = min_of(begin + chunk, g.oh);
     for (int64_t ow = (g.ow - 1) / kWidth * kWidth; ow >= 0; ow -= kWidth) {
       Columns<kTaps, kStride> columns;
-      columns.set(ow * kStride - g.pad_left, g.w);
+      columns.set(ow * kStride - g.pad_left, 0, g.w);
       int64_t oh = begin;
       for (; oh + kRows <= end; oh += kRows) block_rows<kTaps, kStride, kRows>(plane, columns, w, oh, ow);
       for (; oh + 2 <= end; oh += 2) block_rows<kTaps, kStride, 2>(plane, columns, w, oh, ow);

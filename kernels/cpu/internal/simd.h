@@ -33,6 +33,7 @@ TENON_CPU_INLINE Vec zero() { return _mm512_setzero_ps(); }
 TENON_CPU_INLINE Vec broadcast(float x) { return _mm512_set1_ps(x); }
 TENON_CPU_INLINE Vec load(const float* p) { return _mm512_loadu_ps(p); }
 TENON_CPU_INLINE void store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
+TENON_CPU_INLINE float first_float(Vec v) { return _mm512_cvtss_f32(v); }
 TENON_CPU_INLINE Mask first_lanes(int64_t n) {
   return n >= 16 ? static_cast<Mask>(0xffff) : n <= 0 ? static_cast<Mask>(0) : static_cast<Mask>((1u << n) - 1);
 }
@@ -97,6 +98,7 @@ TENON_CPU_INLINE Vec zero() { return _mm256_setzero_ps(); }
 TENON_CPU_INLINE Vec broadcast(float x) { return _mm256_set1_ps(x); }
 TENON_CPU_INLINE Vec load(const float* p) { return _mm256_loadu_ps(p); }
 TENON_CPU_INLINE void store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
+TENON_CPU_INLINE float first_float(Vec v) { return _mm256_cvtss_f32(v); }
 TENON_CPU_INLINE __m256i first_lanes(int64_t n) {
   const int count = n >= 8 ? 8 : n <= 0 ? 0 : static_cast<int>(n);
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -165,6 +167,7 @@ TENON_CPU_INLINE Vec zero() { return _mm_setzero_ps(); }
 TENON_CPU_INLINE Vec broadcast(float x) { return _mm_set1_ps(x); }
 TENON_CPU_INLINE Vec load(const float* p) { return _mm_loadu_ps(p); }
 TENON_CPU_INLINE void store(float* p, Vec v) { _mm_storeu_ps(p, v); }
+TENON_CPU_INLINE float first_float(Vec v) { return _mm_cvtss_f32(v); }
 TENON_CPU_INLINE Vec load_first(const float* p, int64_t n) {
   if (n >= 4) return _mm_loadu_ps(p);
   if (n <= 0) return _mm_setzero_ps();
