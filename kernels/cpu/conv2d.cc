@@ -66,7 +66,8 @@ size_t conv2d_workspace_bytes(const Conv2dGeometry& geometry, const Conv2dConfig
 void conv2d(const Conv2dGeometry& geometry, const Conv2dConfig& config, const Conv2dBuffers& buffers,
             const Epilogue& epilogue, const Parallel& parallel) noexcept {
   if (geometry.n == 0 || geometry.k == 0 || geometry.oh == 0 || geometry.ow == 0) return;
-  algorithm_table(config.algorithm).run(geometry, effective(config), buffers, epilogue, parallel);
+  algorithm_table(config.algorithm)
+      .run(geometry, effective(config), buffers, epilogue, parallel_if_worth(parallel, conv2d_work(geometry)));
 }
 
 }  // namespace tenon::cpu

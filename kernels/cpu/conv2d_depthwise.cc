@@ -103,7 +103,8 @@ void run(const Conv2dGeometry& g, const Conv2dConfig& config, const Conv2dBuffer
   const int64_t pitch = weights_pitch(g, layout);
   const int64_t rows = std::clamp<int64_t>(kTaskFloats / (g.ow * channels), 1, g.oh);
   const int64_t row_tasks = ceil_div(g.oh, rows);
-  parallel_for(parallel, g.n * blocks * row_tasks, [&](int64_t task) {
+  const int64_t chunk = std::max<int64_t>(kTaskFloats / (rows * g.ow * channels), 1);
+  const auto run_task = [&](int64_t task) {
     const int64_t image = task / row_tasks;
     const int64_t block = image % blocks;
     const int64_t oh = task % row_tasks * rows;
@@ -114,6 +115,9 @@ void run(const Conv2dGeometry& g, const Conv2dConfig& config, const Conv2dBuffer
                            buffers.bias == nullptr ? nullptr : buffers.bias + block * channels,
                            buffers.residual == nullptr ? nullptr : buffers.residual + offset, buffers.output + offset,
                            oh, std::min(oh + rows, g.oh));
+  };
+  parallel_chunks(parallel, g.n * blocks * row_tasks, chunk, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) run_task(task);
   });
 }
 

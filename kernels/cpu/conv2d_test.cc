@@ -263,6 +263,7 @@ TEST(Conv2d, Depthwise) {
     }
   }
   check({geometry(1, 3, 5, 100, 3, 3, 3, 1, 1, 1, 3)});
+  check({geometry(2, 150, 12, 12, 150, 3, 3, 1, 1, 1, 150)});  // several blocks of channels a task
   check({geometry(1, 3, 150, 130, 3, 3, 3, 2, 1, 1, 3)});
   check({geometry(1, 17, 3, 3, 17, 5, 5, 1, 2, 1, 17)});
   check({geometry(1, 9, 2, 2, 9, 3, 3, 1, 4, 1, 9)});
@@ -307,6 +308,33 @@ TEST(Conv2d, LogisticAndSwish) {
 TEST(Conv2d, FillingChannelsAreZeroWhateverTheEpilogue) {
   check({geometry(1, 3, 6, 6, 5, 3, 3, 1, 1), Epilogue::clip(1.0f, 2.0f)});
   check({geometry(1, 5, 6, 6, 5, 3, 3, 1, 1, 1, 5), Epilogue::clip(1.0f, 2.0f)});
+}
+
+TEST(Conv2d, LittleWorkStaysOnTheCallingThread) {
+  const Conv2dGeometry g = geometry(1, 16, 30, 30, 32, 3, 3, 1, 1);
+  const Problem p = make_problem({g});
+  Conv2dConfig config;
+  config.isa = detect_isa();
+  Buffer packed(conv2d_packed_bytes(g, config));
+  conv2d_pack_weights(g, config, p.weights.data(), packed.data());
+  Buffer workspace(conv2d_workspace_bytes(g, config, 2));
+  int calls = 0;
+  Parallel counting;
+  counting.threads = 2;
+  counting.context = &calls;
+  counting.run = [](void* context, int64_t count, void (*body)(void*, int64_t), void* arg) {
+    ++*static_cast<int*>(context);
+    for (int64_t i = 0; i < count; ++i) body(arg, i);
+  };
+  const int64_t work = 32 * 30 * 30 * 16 * 3 * 3;
+  for (const int64_t serial_below : {work + 1, work}) {
+    counting.serial_below = serial_below;
+    std::vector<float> output(p.expected.size());
+    conv2d(g, config, {p.input.data(), packed.data(), p.bias.data(), nullptr, output.data(), workspace.data()},
+           Epilogue::none(), counting);
+    EXPECT_EQ(count_mismatches(output.data(), p.expected, 5e-5), 0);
+    EXPECT_EQ(calls > 0, serial_below <= work);
+  }
 }
 
 TEST(Conv2d, EmptyDimensions) {

@@ -45,12 +45,15 @@ void pool(PoolKind kind, const PoolGeometry& g, Layout layout, const float* inpu
   const int64_t blocks = ceil_div(g.c, channels);
   const int64_t rows = std::clamp<int64_t>(kTaskFloats / (g.ow * channels), 1, g.oh);
   const int64_t row_tasks = ceil_div(g.oh, rows);
-  parallel_for(parallel, g.n * blocks * row_tasks, [&](int64_t task) {
-    const int64_t image = task / row_tasks;
-    const int64_t oh = task % row_tasks * rows;
-    table.pixels(kind, g, channels, std::min(channels, g.c - image % blocks * channels),
-                 input + image * g.h * g.w * channels, output + image * g.oh * g.ow * channels, oh,
-                 std::min(oh + rows, g.oh));
+  const int64_t chunk = std::max<int64_t>(kTaskFloats / (rows * g.ow * channels), 1);
+  parallel_chunks(parallel, g.n * blocks * row_tasks, chunk, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t image = task / row_tasks;
+      const int64_t oh = task % row_tasks * rows;
+      table.pixels(kind, g, channels, std::min(channels, g.c - image % blocks * channels),
+                   input + image * g.h * g.w * channels, output + image * g.oh * g.ow * channels, oh,
+                   std::min(oh + rows, g.oh));
+    }
   });
 }
 
@@ -71,14 +74,17 @@ void pool_global_average(Layout layout, int64_t n, int64_t c, int64_t h, int64_t
   const int64_t blocks = ceil_div(c, channels);
   constexpr int64_t kLanes = 64;  // channels of a task
   const int64_t lane_tasks = ceil_div(channels, kLanes);
-  parallel_for(parallel, n * blocks * lane_tasks, [&](int64_t task) {
-    const int64_t image = task / lane_tasks;
-    const int64_t lane = task % lane_tasks * kLanes;
-    const int64_t valid = std::min(channels, c - image % blocks * channels);
-    float* to = output + image * channels;
-    table.sum_pixels(cells, std::min(valid - lane, kLanes), channels, divisor, input + image * cells * channels + lane,
-                     to + lane);
-    std::fill(to + valid, to + channels, 0.0f);
+  const int64_t chunk = std::max<int64_t>(kTaskFloats / (cells * std::min(channels, kLanes)), 1);
+  parallel_chunks(parallel, n * blocks * lane_tasks, chunk, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t image = task / lane_tasks;
+      const int64_t lane = task % lane_tasks * kLanes;
+      const int64_t valid = std::min(channels, c - image % blocks * channels);
+      float* to = output + image * channels;
+      table.sum_pixels(cells, std::min(valid - lane, kLanes), channels, divisor,
+                       input + image * cells * channels + lane, to + lane);
+      std::fill(to + valid, to + channels, 0.0f);
+    }
   });
 }
 

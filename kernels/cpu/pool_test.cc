@@ -98,6 +98,7 @@ TEST(Pool, GradedGeometries) {
   }
   check(geometry(70, 8, 8, 3, 2, 1, 4, 4));
   check(geometry(3, 100, 90, 2, 2, 0, 50, 45));
+  check(geometry(150, 12, 12, 3, 1, 1, 12, 12));  // several blocks of channels a task
 }
 
 TEST(Pool, UnevenDilatedAndOutside) {

@@ -75,7 +75,10 @@ void list_tactics(const Method& method, const Site& site, const Combo& combo, Ta
   };
   if (!method.gemm) {
     const cpu::Isa isa = cpu::detect_isa();
-    offer(config_for(method.algorithm, in, out, isa), text("isa=", cpu::isa_name(isa)));
+    const cpu::Conv2dConfig config = config_for(method.algorithm, in, out, isa);
+    for (const int threads : worthwhile_threads(site, cpu::conv2d_work(g))) {
+      offer(config, text("isa=", cpu::isa_name(isa), threads_param(site, threads)));
+    }
     return;
   }
   int64_t m = 0, n = 0, k = 0;
@@ -98,6 +101,7 @@ class Conv2dKernel final : public IPlugin {
                          isa_of(config.params()));
     if (method_.gemm) config_.tactic = gemm_blocks_of(config.params());
     if (!cpu::conv2d_supports(geometry_, config_)) throw Declined("this algorithm cannot compute this convolution");
+    one_thread_ = threads_of(site, config.params()) == 1;
     epilogue_ = cpu_epilogue(site);
     has_bias_ = site.has_input(kConvBias);
     if (epilogue_.residual >= 0) residual_ = site.num_inputs() + epilogue_.residual;
@@ -130,7 +134,7 @@ class Conv2dKernel final : public IPlugin {
     if (residual_ >= 0) buffers.residual = static_cast<const float*>(inputs[residual_].data);
     buffers.output = static_cast<float*>(outputs[0].data);
     buffers.workspace = exec.workspace<void>();
-    cpu::conv2d(geometry_, config_, buffers, epilogue_.activation, to_parallel(exec));
+    cpu::conv2d(geometry_, config_, buffers, epilogue_.activation, one_thread_ ? cpu::Parallel{} : to_parallel(exec));
   }
 
  private:
@@ -140,6 +144,7 @@ class Conv2dKernel final : public IPlugin {
   CpuEpilogue epilogue_;
   int residual_ = -1;  // number of the input that is added; -1: none
   bool has_bias_ = false;
+  bool one_thread_ = false;
   Sizes sizes_;
   void* packed_ = nullptr;
   const float* bias_ = nullptr;
