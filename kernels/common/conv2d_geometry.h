@@ -25,10 +25,16 @@ constexpr int64_t conv2d_output_size(int64_t in, int64_t kernel, int64_t stride,
   return room < 0 ? 0 : room / stride + 1;
 }
 
+// Multiply-adds, of which some may be with zeros outside the image.
+constexpr int64_t conv2d_work(const Conv2dGeometry& g) {
+  return g.n * g.k * g.oh * g.ow * (g.c / g.groups) * g.r * g.s;
+}
+
 }  // namespace tenon::kernels
 
 namespace tenon::cpu {
 using kernels::conv2d_output_size;
+using kernels::conv2d_work;
 using kernels::Conv2dGeometry;
 }  // namespace tenon::cpu
 

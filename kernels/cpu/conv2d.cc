@@ -15,6 +15,8 @@ const Conv2dAlgorithmTable& algorithm_table(Conv2dAlgorithm algorithm) {
       return kConv2dFirst;
     case Conv2dAlgorithm::kDepthwise:
       return kConv2dDepthwise;
+    case Conv2dAlgorithm::kDepthwiseRows:
+      return kConv2dDepthwiseRows;
     case Conv2dAlgorithm::kWinograd2x2:
       return kConv2dWinograd2x2;
     case Conv2dAlgorithm::kIm2col:
@@ -64,7 +66,8 @@ size_t conv2d_workspace_bytes(const Conv2dGeometry& geometry, const Conv2dConfig
 void conv2d(const Conv2dGeometry& geometry, const Conv2dConfig& config, const Conv2dBuffers& buffers,
             const Epilogue& epilogue, const Parallel& parallel) noexcept {
   if (geometry.n == 0 || geometry.k == 0 || geometry.oh == 0 || geometry.ow == 0) return;
-  algorithm_table(config.algorithm).run(geometry, effective(config), buffers, epilogue, parallel);
+  algorithm_table(config.algorithm)
+      .run(geometry, effective(config), buffers, epilogue, parallel_if_worth(parallel, conv2d_work(geometry)));
 }
 
 }  // namespace tenon::cpu

@@ -43,6 +43,9 @@ enum class Conv2dAlgorithm {
   kFirst,
   // groups == c == k: kNchw, kNhwc, kNchw8c or kNchw16c, in = out.
   kDepthwise,
+  // groups == c == k: kNchw -> kNchw, kernels 3x3 and 5x5, strides 1 and 2 (the same both ways), dilation 1; AVX2 and
+  // better. Rows of at most 8 outputs run on AVX2 where isa is AVX-512.
+  kDepthwiseRows,
   // Winograd F(2x2, 3x3): 3x3 kernel, stride 1, dilation 1, groups 1; kNchw8c or kNchw16c, in = out. Fewer
   // multiplications; rounding errors are a few times those of the other algorithms.
   kWinograd2x2,

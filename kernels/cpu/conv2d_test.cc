@@ -113,8 +113,9 @@ int check(const Case& test) {
   const Guarded bias(p.bias);
   int runs = 0;
   for (const Isa isa : available_isas()) {
-    for (const auto algorithm : {Conv2dAlgorithm::kGemm1x1, Conv2dAlgorithm::kIm2col, Conv2dAlgorithm::kDirect,
-                                 Conv2dAlgorithm::kFirst, Conv2dAlgorithm::kDepthwise, Conv2dAlgorithm::kWinograd2x2}) {
+    for (const auto algorithm :
+         {Conv2dAlgorithm::kGemm1x1, Conv2dAlgorithm::kIm2col, Conv2dAlgorithm::kDirect, Conv2dAlgorithm::kFirst,
+          Conv2dAlgorithm::kDepthwise, Conv2dAlgorithm::kDepthwiseRows, Conv2dAlgorithm::kWinograd2x2}) {
       for (const Layout in : {Layout::kNchw, Layout::kNhwc, Layout::kNchw8c, Layout::kNchw16c}) {
         for (const Layout out : {Layout::kNchw, Layout::kNhwc, Layout::kNchw8c, Layout::kNchw16c}) {
           Conv2dConfig config;
@@ -262,9 +263,26 @@ TEST(Conv2d, Depthwise) {
     }
   }
   check({geometry(1, 3, 5, 100, 3, 3, 3, 1, 1, 1, 3)});
+  check({geometry(2, 150, 12, 12, 150, 3, 3, 1, 1, 1, 150)});  // several blocks of channels a task
   check({geometry(1, 3, 150, 130, 3, 3, 3, 2, 1, 1, 3)});
   check({geometry(1, 17, 3, 3, 17, 5, 5, 1, 2, 1, 17)});
   check({geometry(1, 9, 2, 2, 9, 3, 3, 1, 4, 1, 9)});
+}
+
+TEST(Conv2d, DepthwiseRowsOfEveryWidthAndHeight) {
+  for (const int64_t kernel : {3, 5}) {
+    for (const int64_t stride : {1, 2}) {
+      for (int64_t size = 1; size <= 36; ++size) {
+        Conv2dGeometry g = geometry(1, 2, 37 - size, size, 2, kernel, kernel, stride, 1, 1, 2);
+        g.pad_left = size % 3;
+        g.pad_top = size % 4;
+        g.oh = (g.h + g.pad_top) / stride + 1;  // the last windows lie below and right of the image
+        g.ow = (g.w + g.pad_left) / stride + 1;
+        check({g, size % 2 == 0 ? Epilogue::clip(-0.5f, 0.5f) : Epilogue::none(), size % 3 != 0, size % 5 == 0});
+        if (HasFailure()) return;
+      }
+    }
+  }
 }
 
 TEST(Conv2d, WinogradTilesAtTheEdges) {
@@ -292,6 +310,33 @@ TEST(Conv2d, FillingChannelsAreZeroWhateverTheEpilogue) {
   check({geometry(1, 5, 6, 6, 5, 3, 3, 1, 1, 1, 5), Epilogue::clip(1.0f, 2.0f)});
 }
 
+TEST(Conv2d, LittleWorkStaysOnTheCallingThread) {
+  const Conv2dGeometry g = geometry(1, 16, 30, 30, 32, 3, 3, 1, 1);
+  const Problem p = make_problem({g});
+  Conv2dConfig config;
+  config.isa = detect_isa();
+  Buffer packed(conv2d_packed_bytes(g, config));
+  conv2d_pack_weights(g, config, p.weights.data(), packed.data());
+  Buffer workspace(conv2d_workspace_bytes(g, config, 2));
+  int calls = 0;
+  Parallel counting;
+  counting.threads = 2;
+  counting.context = &calls;
+  counting.run = [](void* context, int64_t count, void (*body)(void*, int64_t), void* arg) {
+    ++*static_cast<int*>(context);
+    for (int64_t i = 0; i < count; ++i) body(arg, i);
+  };
+  const int64_t work = 32 * 30 * 30 * 16 * 3 * 3;
+  for (const int64_t serial_below : {work + 1, work}) {
+    counting.serial_below = serial_below;
+    std::vector<float> output(p.expected.size());
+    conv2d(g, config, {p.input.data(), packed.data(), p.bias.data(), nullptr, output.data(), workspace.data()},
+           Epilogue::none(), counting);
+    EXPECT_EQ(count_mismatches(output.data(), p.expected, 5e-5), 0);
+    EXPECT_EQ(calls > 0, serial_below <= work);
+  }
+}
+
 TEST(Conv2d, EmptyDimensions) {
   for (int dimension = 0; dimension < 5; ++dimension) {
     Conv2dGeometry g = geometry(1, 8, 5, 5, 8, 3, 3, 1, 1);
@@ -316,6 +361,13 @@ TEST(Conv2d, SupportsWhatTheHeaderPromises) {
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 9, 1, 1, 2), config));
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 9, 3, 3), config));
   config.algorithm = Conv2dAlgorithm::kDepthwise;
+  EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 12, 3, 3, 1, 1, 1, 6), config));
+  config.algorithm = Conv2dAlgorithm::kDepthwiseRows;
+  EXPECT_EQ(conv2d_supports(geometry(1, 6, 9, 9, 6, 3, 3, 2, 1, 1, 6), config), config.isa >= Isa::kAvx2);
+  EXPECT_EQ(conv2d_supports(geometry(1, 6, 9, 9, 6, 5, 5, 1, 2, 1, 6), config), config.isa >= Isa::kAvx2);
+  EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 6, 3, 3, 1, 1, 2, 6), config));
+  EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 6, 3, 3, 3, 1, 1, 6), config));
+  EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 6, 5, 3, 1, 1, 1, 6), config));
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 12, 3, 3, 1, 1, 1, 6), config));
   config.algorithm = Conv2dAlgorithm::kDirect;
   EXPECT_FALSE(conv2d_supports(geometry(1, 6, 9, 9, 12, 3, 3), config));

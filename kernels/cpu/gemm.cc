@@ -11,6 +11,12 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // Workspace slots start at multiples of 64 bytes.
+// A load of an operand that is used once takes as long as a few multiply-adds.
+int64_t gemm_work(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kLoad = 4;
+  return m * n * k + kLoad * k * (m + n);
+}
+
 int64_t round_up_slot(int64_t floats) { return round_up(floats, 16); }
 
 struct MatrixB {
@@ -81,8 +87,9 @@ int64_t gemm_slot_floats(const GemmJob& job) noexcept {
   return round_up_slot((job.pack_b != nullptr ? job.kc * job.nc : 0) + (job.pack_a_blocks ? job.kc * job.mc : 0));
 }
 
-void gemm_run(const GemmJob& job, float* scratch, const Parallel& parallel, Isa isa) noexcept {
+void gemm_run(const GemmJob& job, float* scratch, const Parallel& given, Isa isa) noexcept {
   if (job.m <= 0 || job.n <= 0) return;
+  const Parallel parallel = parallel_if_worth(given, gemm_work(job.m, job.n, job.k));
   const GemmTable& table = gemm_table(isa);
   const int64_t slot_floats = gemm_slot_floats(job);
   // Blocks shrink until every thread has some; the sums do not depend on it.

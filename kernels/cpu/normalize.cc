@@ -87,7 +87,8 @@ void local_response_norm(const LrnParams& params, int64_t outer, int64_t channel
 void local_response_norm_image(const LrnParams& params, const LrnImage& image, const float* input, float* output,
                                const Parallel& parallel, Isa isa) noexcept {
   if (image.n <= 0 || image.channels <= 0 || image.pixels <= 0) return;
-  const NormalizeTable& table = table_of(isa);
+  // Blocks of 8 are one AVX2 vector.
+  const NormalizeTable& table = table_of(image.block == 8 ? std::min(isa, Isa::kAvx2) : isa);
   constexpr int64_t kPixels = 16;  // of a task
   const int64_t stored = (image.channels + image.block - 1) / image.block * image.block;
   const int64_t chunks = (image.pixels + kPixels - 1) / kPixels;

@@ -134,7 +134,8 @@ TEST(Normalize, LocalResponse) {
   for (const int64_t channels : {1, 2, 5, 20}) {
     for (const int64_t inner : {1, 9, 169}) {
       for (const int64_t size : {1, 2, 3, 4, 5, 100}) {
-        const LrnParams params = {size, 0.5f, 0.75f, 2.0f};
+        const float beta = size == 3 ? 1.0f : size == 4 ? 0.5f : size == 100 ? 1.3f : 0.75f;
+        const LrnParams params = {size, 0.5f, beta, 2.0f};
         const std::vector<float> x = random_floats(2 * channels * inner, 3, -3, 3);
         std::vector<double> expected;
         for (int64_t i = 0; i < static_cast<int64_t>(x.size()); ++i) {
@@ -144,7 +145,7 @@ TEST(Normalize, LocalResponse) {
             const double v = x[i + (k - c) * inner];
             sum += v * v;
           }
-          expected.push_back(x[i] / std::pow(2 + 0.5 / static_cast<double>(size) * sum, 0.75));
+          expected.push_back(x[i] / std::pow(2 + 0.5 / static_cast<double>(size) * sum, beta));
         }
         const Guarded guarded(x);
         for (const Isa isa : available_isas()) {
@@ -179,8 +180,8 @@ std::vector<float> moved(const LrnImage& image, const std::vector<float>& x, boo
 TEST(LocalResponseNorm, FormatsAgreeWithRows) {
   for (const int64_t channels : {1, 3, 8, 20, 129, 150}) {
     for (const int64_t block : {channels, int64_t{8}, int64_t{16}}) {
-      for (const int64_t size : {1, 2, 5, 64}) {
-        const LrnParams params = {size, 0.3f, 0.75f, 1.5f};
+      for (const int64_t size : {1, 2, 3, 5, 64}) {
+        const LrnParams params = {size, 0.3f, size == 3 ? 0.6f : 0.75f, 1.5f};
         const LrnImage image = {2, channels, 37, block};
         std::vector<float> x(static_cast<size_t>(2 * channels * 37));
         for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i)) * 3;

@@ -16,6 +16,8 @@ struct Parallel {
   // Calls body(arg, index) once for every index in [0, count), from up to `threads` threads, and returns when all calls
   // have returned. Null means serial. It must neither throw nor call `body` after it returned.
   void (*run)(void* context, int64_t count, void (*body)(void* arg, int64_t index), void* arg) = nullptr;
+  // Products of fewer multiply-adds are done before other threads have taken their part.
+  int64_t serial_below = 0;
 };
 
 struct Range {
@@ -58,6 +60,22 @@ TENON_CPU_INLINE void parallel_ranges(const Parallel& parallel, int64_t count, i
     const Range range = split_range(count, parts, part);
     function(range.begin, range.end);
   });
+}
+
+// Calls function(begin, end) on contiguous ranges of `chunk` items (the last may have fewer) that cover [0, count).
+// Threads that are early take more of them.
+template <class Function>
+TENON_CPU_INLINE void parallel_chunks(const Parallel& parallel, int64_t count, int64_t chunk,
+                                      const Function& function) {
+  parallel_for(parallel, (count + chunk - 1) / chunk, [&](int64_t index) {
+    const int64_t begin = index * chunk;
+    function(begin, begin + chunk < count ? begin + chunk : count);
+  });
+}
+
+// `parallel`, or one thread where the work, in multiply-adds, is not worth it.
+TENON_CPU_INLINE Parallel parallel_if_worth(const Parallel& parallel, int64_t work) {
+  return work < parallel.serial_below ? Parallel{} : parallel;
 }
 
 // Calls function(slot, task) for every task in [0, tasks). No two calls with the same slot run at once and slots lie in

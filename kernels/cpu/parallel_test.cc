@@ -37,6 +37,11 @@ TEST(Parallel, LoopsVisitEveryIndexOnce) {
       check(2);
       parallel_tasks(parallel, count, [&](int64_t, int64_t i) { ++visits[i]; });
       check(3);
+      parallel_chunks(parallel, count, 3, [&](int64_t begin, int64_t end) {
+        EXPECT_LE(end - begin, 3);
+        for (int64_t i = begin; i < end; ++i) ++visits[i];
+      });
+      check(4);
     }
   }
 }
@@ -52,6 +57,14 @@ TEST(Parallel, ASlotIsUsedByOneThreadAtATime) {
     --users[slot];
   });
   EXPECT_FALSE(shared);
+}
+
+TEST(Parallel, LittleWorkIsSerial) {
+  Parallel parallel = make_parallel(3);
+  EXPECT_EQ(parallel_threads(parallel_if_worth(parallel, 0)), 3);
+  parallel.serial_below = 100;
+  EXPECT_EQ(parallel_threads(parallel_if_worth(parallel, 99)), 1);
+  EXPECT_EQ(parallel_threads(parallel_if_worth(parallel, 100)), 3);
 }
 
 TEST(Parallel, NullRunIsSerial) {

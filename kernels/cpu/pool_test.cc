@@ -98,6 +98,7 @@ TEST(Pool, GradedGeometries) {
   }
   check(geometry(70, 8, 8, 3, 2, 1, 4, 4));
   check(geometry(3, 100, 90, 2, 2, 0, 50, 45));
+  check(geometry(150, 12, 12, 3, 1, 1, 12, 12));  // several blocks of channels a task
 }
 
 TEST(Pool, UnevenDilatedAndOutside) {
@@ -114,6 +115,31 @@ TEST(Pool, UnevenDilatedAndOutside) {
   check(geometry(2, 0, 0, 2, 1, 1, 1, 1));
   check(geometry(0, 3, 3, 2, 1, 1, 1, 1));
   check(geometry(2, 3, 3, 2, 1, 1, 0, 2));
+}
+
+TEST(Pool, EveryWidthAndHeight) {
+  for (const int64_t kernel : {2, 3}) {
+    for (const int64_t stride : {1, 2}) {
+      for (int64_t size = 1; size <= 36; ++size) {
+        PoolGeometry g = geometry(2, 37 - size, size, kernel, stride, size % 3, 0, 0);
+        g.pad_left = size % 4;
+        g.pad_right = size % 2;
+        g.oh = (g.h + g.pad_top) / stride + 1;  // the last windows lie below and right of the image
+        g.ow = (g.w + g.pad_left) / stride + 1;
+        check(g);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(Pool, OneWindowOverAll) {
+  for (int64_t size = 1; size <= 70; size += 3) {
+    check(geometry(3, 1, size, size, 1, 0, 1, 1));
+    check(geometry(3, 5, size, std::max<int64_t>(size, 5) + 2, 1, 1, 1, 1));
+    check(geometry(3, size, size, std::max<int64_t>(size - 2, 1), 1, 1, 1, 1));  // over all but the last columns
+    if (HasFailure()) return;
+  }
 }
 
 TEST(Pool, DarknetGeometry) {
@@ -154,6 +180,24 @@ TEST(Pool, MaxKeepsNan) {
       for (int i = 0; i < 25; ++i) {
         const bool near = i / 5 >= 1 && i / 5 <= 3 && i % 5 >= 1 && i % 5 <= 3;
         EXPECT_EQ(std::isnan(output[i]), near);
+      }
+    }
+  }
+}
+
+TEST(Pool, MaxOfOneWindowKeepsNan) {
+  for (const int64_t w : {1, 7, 23, 81}) {
+    PoolGeometry g = geometry(1, 1, w, w, 1, 0, 1, 1);
+    g.n = 1;
+    for (int64_t at = 0; at < w; ++at) {
+      std::vector<float> input(w, 1.0f);
+      input[at] = NAN;
+      const Guarded guarded(input);
+      for (const Isa isa : available_isas()) {
+        Buffer workspace(pool_workspace_bytes(g, Layout::kNchw, 1, isa));
+        float output = 0;
+        pool(PoolKind::kMax, g, Layout::kNchw, guarded.data(), &output, workspace.data(), {}, isa);
+        EXPECT_TRUE(std::isnan(output)) << w << " " << at << " " << isa_name(isa);
       }
     }
   }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "plugins/common/bf16.h"
+#include "plugins/common/parallel.h"
 
 namespace tenon::plugins {
 
@@ -252,7 +253,16 @@ void select_impl(Desc* desc, const std::string& name) {
   }
 }
 
-// Lists the implementations of `desc` as tactics "impl=<name>".
+// Lists the implementations of the descriptions that make(threads) gives as tactics "impl=<name>". A primitive opens a
+// parallel region however little there is to do.
+template <class Make>
+void add_onednn_tactics(const Site& site, int64_t work, Make&& make, Tactics& tactics) {
+  for (const int threads : worthwhile_threads(site, work)) {
+    for (const OnednnImpl& impl : onednn_impls(make(threads))) {
+      tactics.add("impl=" + impl.name + threads_param(site, threads), impl.workspace);
+    }
+  }
+}
 template <class Desc>
 void add_onednn_tactics(Desc desc, Tactics& tactics) {
   for (const OnednnImpl& impl : onednn_impls(std::move(desc))) tactics.add("impl=" + impl.name, impl.workspace);

@@ -14,7 +14,8 @@ namespace tenon::plugins {
 using PoolAlgorithm = dnnl::algorithm (*)(const Attrs&);
 
 // The description for one form of both tensors. Declined where oneDNN's rules differ from the op's.
-inline OnednnDesc<OnednnPooling> onednn_pool_desc(PoolAlgorithm algorithm_of, const Site& site, const TnPort& port) {
+inline OnednnDesc<OnednnPooling> onednn_pool_desc(PoolAlgorithm algorithm_of, const Site& site, const TnPort& port,
+                                                  int thread_count) {
   const cpu::PoolGeometry g = pool_geometry(site.attrs(), site.dims(0));
   const dnnl::algorithm algorithm = algorithm_of(site.attrs());
   // What lies behind the image so that the output size comes out; it may differ from the pads.
@@ -32,7 +33,7 @@ inline OnednnDesc<OnednnPooling> onednn_pool_desc(PoolAlgorithm algorithm_of, co
                                {g.dilation_h, g.dilation_w},
                                {g.pad_top, g.pad_left},
                                {bottom, right}};
-  const OnednnThreads threads(site.threads());
+  const OnednnThreads threads(thread_count);
   return onednn_or_decline([&] {
     return make_pooling(algorithm, onednn_desc(port.dtype, site.dims(0), port.format),
                         onednn_desc(port.dtype, site.output_dims(0), port.format), window, onednn_attr());
@@ -46,23 +47,25 @@ class OnednnPoolKernel final : public IPlugin {
   void configure(const Config& config) override {
     const Site site = config.site();
     const TnPort& port = config.combo().input(0);
-    auto desc = onednn_pool_desc(algorithm_of_, site, port);
+    threads_ = threads_of(site, config.params());
+    auto desc = onednn_pool_desc(algorithm_of_, site, port, threads_);
     select_impl(&desc, config.params().str("impl"));
     x_ = onednn_desc(port.dtype, site.dims(0), port.format);
     y_ = onednn_desc(port.dtype, site.output_dims(0), port.format);
     sizes_.workspace = onednn_scratchpad(desc);
-    const OnednnThreads threads(site.threads());
+    const OnednnThreads threads(threads_);
     primitive_ = OnednnPrimitive(desc);
   }
   Sizes sizes() const override { return sizes_; }
   void enqueue(const Exec& exec, const TnTensor* inputs, const TnTensor* outputs) const override {
-    primitive_.execute(exec.threads(), {{DNNL_ARG_SRC, &x_, inputs[0].data}, {DNNL_ARG_DST, &y_, outputs[0].data}},
+    primitive_.execute(threads_, {{DNNL_ARG_SRC, &x_, inputs[0].data}, {DNNL_ARG_DST, &y_, outputs[0].data}},
                        exec.workspace<void>());
   }
 
  private:
   PoolAlgorithm algorithm_of_;
   dnnl::memory::desc x_, y_;
+  int threads_ = 1;
   Sizes sizes_;
   OnednnPrimitive primitive_;
 };
@@ -81,7 +84,9 @@ inline Definitions onednn_pool_kernels(const std::string& op, PoolAlgorithm algo
           if (dtype == TN_BF16) bf16_supports(site);
         })
         .tactics([algorithm_of](const Site& site, const Combo& combo, Tactics& tactics) {
-          add_onednn_tactics(onednn_pool_desc(algorithm_of, site, combo.input(0)), tactics);
+          const cpu::PoolGeometry g = pool_geometry(site.attrs(), site.dims(0));
+          const auto make = [&](int threads) { return onednn_pool_desc(algorithm_of, site, combo.input(0), threads); };
+          add_onednn_tactics(site, g.n * g.c * g.oh * g.ow * g.kernel_h * g.kernel_w, make, tactics);
         });
     all.add(definition);
   }

@@ -1,10 +1,11 @@
 // tenon.conv2d/1 on kernels/cpu. One kernel for each algorithm:
-//   tenon.conv2d.gemm1x1.f32    1x1 convolutions as one matrix product
-//   tenon.conv2d.im2col.f32     patches gathered in cache, then a matrix product; any geometry
-//   tenon.conv2d.direct.f32     register-blocked over output width, channels blocked or last
-//   tenon.conv2d.first.f32      images of few channels, into a blocked format
-//   tenon.conv2d.depthwise.f32  one filter a channel
-//   tenon.conv2d.winograd.f32   3x3 filters with stride 1 through F(2x2, 3x3)
+//   tenon.conv2d.gemm1x1.f32           1x1 convolutions as one matrix product
+//   tenon.conv2d.im2col.f32            patches gathered in cache, then a matrix product; any geometry
+//   tenon.conv2d.direct.f32            register-blocked over output width, channels blocked or last
+//   tenon.conv2d.first.f32             images of few channels, into a blocked format
+//   tenon.conv2d.depthwise.f32         one filter a channel
+//   tenon.conv2d.depthwise_rows.f32    the same in rows: 3x3 and 5x5 filters, several output rows at a time
+//   tenon.conv2d.winograd.f32          3x3 filters with stride 1 through F(2x2, 3x3)
 #include <memory>
 #include <utility>
 #include <vector>
@@ -43,6 +44,7 @@ const std::vector<Method>& methods() {
        "tenon.conv2d.depthwise.f32",
        false,
        {{row, row}, {nhwc, nhwc}, {nchw8c, nchw8c}, {nchw16c, nchw16c}}},
+      {Conv2dAlgorithm::kDepthwiseRows, "tenon.conv2d.depthwise_rows.f32", false, {{row, row}}},
       {Conv2dAlgorithm::kWinograd2x2, "tenon.conv2d.winograd.f32", false, {{nchw8c, nchw8c}, {nchw16c, nchw16c}}}};
   return all;
 }
@@ -73,7 +75,10 @@ void list_tactics(const Method& method, const Site& site, const Combo& combo, Ta
   };
   if (!method.gemm) {
     const cpu::Isa isa = cpu::detect_isa();
-    offer(config_for(method.algorithm, in, out, isa), text("isa=", cpu::isa_name(isa)));
+    const cpu::Conv2dConfig config = config_for(method.algorithm, in, out, isa);
+    for (const int threads : worthwhile_threads(site, cpu::conv2d_work(g))) {
+      offer(config, text("isa=", cpu::isa_name(isa), threads_param(site, threads)));
+    }
     return;
   }
   int64_t m = 0, n = 0, k = 0;
@@ -96,6 +101,7 @@ class Conv2dKernel final : public IPlugin {
                          isa_of(config.params()));
     if (method_.gemm) config_.tactic = gemm_blocks_of(config.params());
     if (!cpu::conv2d_supports(geometry_, config_)) throw Declined("this algorithm cannot compute this convolution");
+    one_thread_ = threads_of(site, config.params()) == 1;
     epilogue_ = cpu_epilogue(site);
     has_bias_ = site.has_input(kConvBias);
     if (epilogue_.residual >= 0) residual_ = site.num_inputs() + epilogue_.residual;
@@ -128,7 +134,7 @@ class Conv2dKernel final : public IPlugin {
     if (residual_ >= 0) buffers.residual = static_cast<const float*>(inputs[residual_].data);
     buffers.output = static_cast<float*>(outputs[0].data);
     buffers.workspace = exec.workspace<void>();
-    cpu::conv2d(geometry_, config_, buffers, epilogue_.activation, to_parallel(exec));
+    cpu::conv2d(geometry_, config_, buffers, epilogue_.activation, one_thread_ ? cpu::Parallel{} : to_parallel(exec));
   }
 
  private:
@@ -138,6 +144,7 @@ class Conv2dKernel final : public IPlugin {
   CpuEpilogue epilogue_;
   int residual_ = -1;  // number of the input that is added; -1: none
   bool has_bias_ = false;
+  bool one_thread_ = false;
   Sizes sizes_;
   void* packed_ = nullptr;
   const float* bias_ = nullptr;

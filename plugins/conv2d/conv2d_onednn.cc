@@ -14,6 +14,7 @@ struct ConvDescs {
   OnednnWindow window;
   std::vector<OnednnOperand> operands;  // of the epilogue
   dnnl::post_ops post_ops;
+  int64_t work;  // multiply-adds
 
   ConvDescs(const Site& site, const Combo& combo) {
     const TnPort& in = combo.input(kConvX);
@@ -24,6 +25,7 @@ struct ConvDescs {
     const Dims weights =
         g.groups == 1 ? Dims{g.k, g.c, g.r, g.s} : Dims{g.groups, g.k / g.groups, g.c / g.groups, g.r, g.s};
     given_weights = onednn_row(TN_F32, weights);
+    work = cpu::conv2d_work(g);
     any_weights = onednn_any(in.dtype, weights);
     if (site.has_input(kConvBias)) bias = onednn_row(TN_F32, {g.k});
     // The output size is given, so that the bottom and right pads follow from it: rows that no window reaches are
@@ -36,8 +38,8 @@ struct ConvDescs {
     post_ops = onednn_post_ops(site, out, &operands);
   }
 
-  OnednnDesc<dnnl::convolution_forward> make(const Site& site, dnnl::algorithm algorithm) const {
-    const OnednnThreads threads(site.threads());
+  OnednnDesc<dnnl::convolution_forward> make(dnnl::algorithm algorithm, int threads) const {
+    const OnednnThreads scope(threads);
     return onednn_or_decline(
         [&] { return make_convolution(algorithm, x, any_weights, bias, y, window, onednn_attr(post_ops)); });
   }
@@ -56,15 +58,17 @@ dnnl::algorithm algorithm_of(const std::string& name) {
 void conv_tactics(const Site& site, const Combo& combo, Tactics& tactics) {
   const ConvDescs descs(site, combo);
   std::string reason;
-  for (const auto& [name, algorithm] : kAlgorithms) {
-    try {
-      for (const OnednnImpl& impl : onednn_impls(descs.make(site, algorithm))) {
-        // Its gemm with a tensor as post-op gives wrong results (oneDNN 2.6).
-        if (!descs.operands.empty() && impl.name.find("gemm") != std::string::npos) continue;
-        tactics.add(text("algo=", name, ";impl=", impl.name), impl.workspace);
+  for (const int threads : worthwhile_threads(site, descs.work)) {
+    for (const auto& [name, algorithm] : kAlgorithms) {
+      try {
+        for (const OnednnImpl& impl : onednn_impls(descs.make(algorithm, threads))) {
+          // Its gemm with a tensor as post-op gives wrong results (oneDNN 2.6).
+          if (!descs.operands.empty() && impl.name.find("gemm") != std::string::npos) continue;
+          tactics.add(text("algo=", name, ";impl=", impl.name, threads_param(site, threads)), impl.workspace);
+        }
+      } catch (const Declined& declined) {
+        if (reason.empty()) reason = declined.what();
       }
-    } catch (const Declined& declined) {
-      if (reason.empty()) reason = declined.what();
     }
   }
   if (tactics.count() == 0) throw Declined(reason);
@@ -75,7 +79,8 @@ class ConvOnednn final : public IPlugin {
   void configure(const Config& config) override {
     const Site site = config.site();
     const ConvDescs descs(site, config.combo());
-    auto desc = descs.make(site, algorithm_of(config.params().str("algo")));
+    threads_ = threads_of(site, config.params());
+    auto desc = descs.make(algorithm_of(config.params().str("algo")), threads_);
     select_impl(&desc, config.params().str("impl"));
     x_ = descs.x;
     y_ = descs.y;
@@ -85,7 +90,6 @@ class ConvOnednn final : public IPlugin {
     num_inputs_ = site.num_inputs();
     weights_ = desc.weights_desc();
     has_bias_ = site.has_input(kConvBias);
-    threads_ = site.threads();
     sizes_.workspace = onednn_scratchpad(desc);
     sizes_.persistent = weights_.get_size();
     const int32_t dtype = config.combo().input(kConvX).dtype;
@@ -119,7 +123,7 @@ class ConvOnednn final : public IPlugin {
       more.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(operand.post_op) | DNNL_ARG_SRC_1, &operand.desc,
                       inputs[num_inputs_ + operand.extra].data});
     }
-    primitive_.execute(exec.threads(),
+    primitive_.execute(threads_,
                        {{DNNL_ARG_SRC, &x_, inputs[kConvX].data},
                         {DNNL_ARG_WEIGHTS, &weights_, packed_},
                         {DNNL_ARG_DST, &y_, outputs[0].data}},

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/isa.h"
 #include "plugins/common/testing/op_tester.h"
 
 namespace tenon::testing {
@@ -24,6 +25,10 @@ class Conv2dTest : public ::testing::Test {
   std::vector<std::string> kernels(std::vector<std::string> names) const {
     if (onednn_) names.push_back("tenon.conv2d.onednn.f32");
     return names;
+  }
+  // Needs masked loads.
+  static std::string depthwise_rows() {
+    return cpu::detect_isa() >= cpu::Isa::kAvx2 ? "tenon.conv2d.depthwise_rows.f32" : "tenon.conv2d.depthwise.f32";
   }
   TestHost host_;
   bool onednn_ = false;
@@ -136,6 +141,8 @@ TEST_F(Conv2dTest, KernelsAgree) {
       {{2, 20, 9, 11}, {12, 20, 3, 3}, {2, 1}, {0, 2, 1, 0}, {1, 1}, 1, "tenon.conv2d.direct.f32"},
       {{1, 24, 14, 14}, {24, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 24, "tenon.conv2d.depthwise.f32"},
       {{1, 40, 15, 14}, {40, 1, 5, 5}, {2, 2}, {2, 2, 2, 2}, {1, 1}, 40, "tenon.conv2d.depthwise.f32"},
+      {{1, 24, 14, 14}, {24, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 24, depthwise_rows()},
+      {{2, 17, 15, 30}, {17, 1, 5, 5}, {2, 2}, {2, 1, 0, 2}, {1, 1}, 17, depthwise_rows()},
       {{1, 16, 12, 12}, {16, 1, 3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, 16, "tenon.conv2d.depthwise.f32"},
       {{1, 16, 12, 12}, {32, 4, 3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, 4, "tenon.conv2d.im2col.f32"}};
   for (const Case& c : cases) {
@@ -160,6 +167,12 @@ TEST_F(Conv2dTest, FusedActivations) {
         .constant()
         .epilogue(activation)
         .expect_kernels(kernels({"tenon.conv2d.direct.f32", "tenon.conv2d.im2col.f32"}));
+    conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 5)
+        .random_input({1, 5, 9, 9})
+        .random_input({5, 1, 3, 3}, 0.3)
+        .constant()
+        .epilogue(activation)
+        .expect_kernels(kernels({"tenon.conv2d.depthwise.f32", depthwise_rows()}));
   }
 }
 

@@ -24,9 +24,9 @@ struct FullyConnectedDescs {
         y_dtype(to) {
     if (site.has_input(2)) bias = onednn_row(TN_F32, {g.outputs});
   }
-  OnednnDesc<dnnl::inner_product_forward> make(const Site& site) {
+  OnednnDesc<dnnl::inner_product_forward> make(const Site& site, int thread_count) {
     const dnnl::post_ops ops = onednn_post_ops(site, row(y_dtype), &operands, Dims{g.n, g.outputs});
-    const OnednnThreads threads(site.threads());
+    const OnednnThreads threads(thread_count);
     return onednn_or_decline([&] {
       return make_inner_product(x, onednn_any(dtype, {g.outputs, g.features}), bias, y, onednn_attr(ops));
     });
@@ -45,7 +45,8 @@ class FullyConnectedOnednn final : public IPlugin {
   void configure(const Config& config) override {
     const Site site = config.site();
     FullyConnectedDescs descs(site, config.combo().input(0).dtype, config.combo().output(0).dtype);
-    auto desc = descs.make(site);
+    threads_ = threads_of(site, config.params());
+    auto desc = descs.make(site, threads_);
     select_impl(&desc, config.params().str("impl"));
     x_ = descs.x;
     given_ = descs.weights;
@@ -56,7 +57,6 @@ class FullyConnectedOnednn final : public IPlugin {
     operands_ = descs.operands;
     num_inputs_ = site.num_inputs();
     outputs_ = descs.g.outputs;
-    threads_ = site.threads();
     bias_offset_ = (used_.get_size() + 63) / 64 * 64;
     sizes_.workspace = onednn_scratchpad(desc);
     sizes_.persistent = bias_offset_ + (has_bias_ ? static_cast<uint64_t>(outputs_) * sizeof(float) : 0);
@@ -84,7 +84,7 @@ class FullyConnectedOnednn final : public IPlugin {
       more.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(operand.post_op) | DNNL_ARG_SRC_1, &operand.desc,
                       inputs[num_inputs_ + operand.extra].data});
     }
-    primitive_.execute(exec.threads(),
+    primitive_.execute(threads_,
                        {{DNNL_ARG_SRC, &x_, inputs[0].data},
                         {DNNL_ARG_WEIGHTS, &used_, weights_},
                         {DNNL_ARG_BIAS, has_bias_ ? &bias_desc_ : nullptr, bias_},
@@ -118,9 +118,11 @@ Kernel fully_connected_kernel(int32_t dtype) {
         if (dtype == TN_BF16) bf16_supports(site);
       })
       .tactics([](const Site& site, const Combo& combo, Tactics& tactics) {
-        add_onednn_tactics(FullyConnectedDescs(site, combo.input(0).dtype, combo.output(0).dtype).make(site), tactics);
+        const FullyConnectedDescs descs(site, combo.input(0).dtype, combo.output(0).dtype);
+        const auto make = [&](int threads) { return FullyConnectedDescs(descs).make(site, threads); };
+        add_onednn_tactics(site, descs.g.n * descs.g.features * descs.g.outputs, make, tactics);
       })
-      .epilogue([dtype](const Site& site) { FullyConnectedDescs(site, dtype, TN_F32).make(site); });
+      .epilogue([dtype](const Site& site) { FullyConnectedDescs(site, dtype, TN_F32).make(site, site.threads()); });
   return definition;
 }
 

@@ -67,7 +67,7 @@ class LrnKernel final : public IPlugin {
   TnFormat format_{};
 };
 
-// The kernel's power is exp(beta * log(divisor)).
+// The kernel's power is of roots, or exp(beta * log(divisor)).
 void lrn_supports(const Site& site) {
   if (!(site.attrs().f64("bias") > 0) || site.attrs().f64("alpha") < 0) throw Declined("the divisor may be negative");
 }

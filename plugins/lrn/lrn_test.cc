@@ -34,7 +34,11 @@ TEST_F(LrnTest, Values) {
 }
 
 TEST_F(LrnTest, KernelsAgree) {
-  for (const int64_t size : {2, 5}) lrn(size, 1e-2, 0.75, 1).random_input({2, 10, 13, 13}, 5).expect_kernels(kKernel);
+  for (const int64_t size : {2, 3, 5}) {
+    for (const double beta : {0.5, 0.75, 0.9, 1.0}) {
+      lrn(size, 1e-2, beta, 1).random_input({2, 37, 13, 13}, 5).expect_kernels(kKernel);
+    }
+  }
 }
 
 TEST_F(LrnTest, WrongInputs) {

@@ -28,11 +28,13 @@ struct MatmulDescs {
   int32_t dtype;        // of A and the B that is used
   bool pack_b = false;  // B is constant: oneDNN chooses its layout
   std::vector<OnednnOperand> operands;
+  int64_t work;  // multiply-adds
 
   MatmulDescs(const Site& site, const TnPort& a_port, const TnPort& y_port) : out(y_port), dtype(a_port.dtype) {
     const MatmulGeometry g = MatmulGeometry::make(site.dims(0), site.dims(1), site.attrs().flag("transpose_a"),
                                                   site.attrs().flag("transpose_b"));
     const int rank = g.result.rank;
+    work = g.result.elements() * g.k;
     const bool constant_b = site.is_constant(1);
     a = matrix_desc(dtype, site.dims(0), rank, g.transpose_a);
     b = matrix_desc(constant_b ? TN_F32 : dtype, site.dims(1), rank, g.transpose_b);
@@ -40,9 +42,9 @@ struct MatmulDescs {
     pack_b = constant_b && rank == 2;
     if (constant_b && !pack_b && dtype != TN_F32) throw Declined("only a constant matrix is packed, no batch of them");
   }
-  OnednnDesc<dnnl::matmul> make(const Site& site) {
+  OnednnDesc<dnnl::matmul> make(const Site& site, int thread_count) {
     const dnnl::post_ops ops = onednn_post_ops(site, out, &operands);
-    const OnednnThreads threads(site.threads());
+    const OnednnThreads threads(thread_count);
     return onednn_or_decline([&] {
       return make_matmul(a, pack_b ? onednn_any(dtype, {b_rows(), b_columns()}) : b, {}, y, onednn_attr(ops));
     });
@@ -56,14 +58,14 @@ class MatmulOnednn final : public IPlugin {
   void configure(const Config& config) override {
     const Site site = config.site();
     MatmulDescs descs(site, config.combo().input(0), config.combo().output(0));
-    auto desc = descs.make(site);
+    threads_ = threads_of(site, config.params());
+    auto desc = descs.make(site, threads_);
     select_impl(&desc, config.params().str("impl"));
     a_ = descs.a;
     given_b_ = descs.b;
     y_ = descs.y;
     used_b_ = desc.query_md(dnnl::query::weights_md, 0);
     operands_ = descs.operands;
-    threads_ = site.threads();
     packed_ = descs.pack_b && used_b_ != given_b_;
     sizes_.workspace = onednn_scratchpad(desc);
     if (packed_) {
@@ -89,7 +91,7 @@ class MatmulOnednn final : public IPlugin {
       more.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(operand.post_op) | DNNL_ARG_SRC_1, &operand.desc,
                       inputs[2 + operand.extra].data});
     }
-    primitive_.execute(exec.threads(),
+    primitive_.execute(threads_,
                        {{DNNL_ARG_SRC, &a_, inputs[0].data},
                         {DNNL_ARG_WEIGHTS, &used_b_, packed_ ? persistent_ : inputs[1].data},
                         {DNNL_ARG_DST, &y_, outputs[0].data}},
@@ -123,9 +125,11 @@ Kernel matmul_kernel(int32_t dtype) {
         if (combo.input(1).dtype != combo.input(0).dtype && !site.is_constant(1)) {
           throw Declined("both matrices have one dtype");
         }
-        add_onednn_tactics(MatmulDescs(site, combo.input(0), combo.output(0)).make(site), tactics);
+        const MatmulDescs descs(site, combo.input(0), combo.output(0));
+        const auto make = [&](int threads) { return MatmulDescs(descs).make(site, threads); };
+        add_onednn_tactics(site, descs.work, make, tactics);
       })
-      .epilogue([dtype](const Site& site) { MatmulDescs(site, row(dtype), row(dtype)).make(site); });
+      .epilogue([dtype](const Site& site) { MatmulDescs(site, row(dtype), row(dtype)).make(site, site.threads()); });
   return definition;
 }
 

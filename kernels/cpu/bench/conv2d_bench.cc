@@ -22,7 +22,9 @@ constexpr Shape kShapes[] = {
     {"512x7 -> 512 3x3", 512, 7, 512, 3, 1, 1},        {"64x56 -> 256 1x1", 64, 56, 256, 1, 1, 1},
     {"1024x14 -> 256 1x1", 1024, 14, 256, 1, 1, 1},    {"256x56 -> 512 1x1/2", 256, 56, 512, 1, 2, 1},
     {"depthwise 144x56 3x3", 144, 56, 144, 3, 1, 144}, {"depthwise 96x112 3x3/2", 96, 112, 96, 3, 2, 96},
-    {"depthwise 960x7 5x5", 960, 7, 960, 5, 1, 960},
+    {"depthwise 960x7 5x5", 960, 7, 960, 5, 1, 960},   {"depthwise 112x56 3x3/2", 112, 56, 112, 3, 2, 112},
+    {"depthwise 136x28 3x3", 136, 28, 136, 3, 1, 136}, {"depthwise 136x28 3x3/2", 136, 28, 136, 3, 2, 136},
+    {"depthwise 272x14 3x3", 272, 14, 272, 3, 1, 272}, {"depthwise 544x7 3x3", 544, 7, 544, 3, 1, 544},
 };
 
 struct Variant {
@@ -43,6 +45,7 @@ constexpr Variant kVariants[] = {
     {"winograd nchw8c", Conv2dAlgorithm::kWinograd2x2, Layout::kNchw8c, Layout::kNchw8c},
     {"winograd nchw16c", Conv2dAlgorithm::kWinograd2x2, Layout::kNchw16c, Layout::kNchw16c},
     {"depthwise nchw", Conv2dAlgorithm::kDepthwise, Layout::kNchw, Layout::kNchw},
+    {"depthwise_rows nchw", Conv2dAlgorithm::kDepthwiseRows, Layout::kNchw, Layout::kNchw},
     {"depthwise nhwc", Conv2dAlgorithm::kDepthwise, Layout::kNhwc, Layout::kNhwc},
     {"depthwise nchw8c", Conv2dAlgorithm::kDepthwise, Layout::kNchw8c, Layout::kNchw8c},
     {"depthwise nchw16c", Conv2dAlgorithm::kDepthwise, Layout::kNchw16c, Layout::kNchw16c},
@@ -89,7 +92,8 @@ void conv(benchmark::State& state, const Conv2dGeometry& g, const Conv2dConfig& 
         config.isa = static_cast<Isa>(i);
         const Conv2dGeometry g = geometry_of(shape);
         // The general algorithm on a depthwise convolution is a matrix product with one row: of no interest.
-        const bool wasteful = shape.groups > 1 && variant.algorithm != Conv2dAlgorithm::kDepthwise;
+        const bool wasteful = shape.groups > 1 && variant.algorithm != Conv2dAlgorithm::kDepthwise &&
+                              variant.algorithm != Conv2dAlgorithm::kDepthwiseRows;
         if (wasteful || !conv2d_supports(g, config)) continue;
         const std::string name = std::string("conv2d/") + shape.name + "/" + variant.name + "/" + isa_name(config.isa);
         benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { conv(state, g, config); });

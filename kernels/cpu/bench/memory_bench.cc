@@ -129,24 +129,40 @@ void local_response(benchmark::State& state) {
 }
 BENCHMARK(local_response);
 
-// Arguments: layout, kernel, stride.
-void max_pool(benchmark::State& state) {
+// Argument: block, 192 for NHWC.
+void local_response_image(benchmark::State& state) {
+  std::vector<float> x(192 * 55 * 55, 0.7f);
+  std::vector<float> y(x.size());
+  for (auto _ : state) {
+    local_response_norm_image({5, 1e-4f, 0.75f, 1.0f}, {1, 192, 55 * 55, state.range(0)}, x.data(), y.data(), {},
+                              detect_isa());
+  }
+  count(state, static_cast<int64_t>(x.size()));
+}
+BENCHMARK(local_response_image)->Arg(8)->Arg(16)->Arg(192);
+
+// Arguments: kind, layout, channels, size, kernel, stride.
+void pool_windows(benchmark::State& state) {
   PoolGeometry g;
-  g.c = 64;
-  g.h = g.w = 56;
-  g.kernel_h = g.kernel_w = state.range(1);
-  g.stride_h = g.stride_w = state.range(2);
-  g.pad_top = g.pad_left = g.pad_bottom = g.pad_right = g.kernel_h / 2;
-  g.oh = g.ow = 56 / state.range(2);
-  const auto layout = static_cast<Layout>(state.range(0));
-  std::vector<float> x(64 * 56 * 56, 0.7f);
-  std::vector<float> y(64 * g.oh * g.ow);
+  g.c = state.range(2);
+  g.h = g.w = state.range(3);
+  g.kernel_h = g.kernel_w = state.range(4);
+  g.stride_h = g.stride_w = state.range(5);
+  const bool whole = g.kernel_h == g.h;
+  g.pad_top = g.pad_left = g.pad_bottom = g.pad_right = whole ? 0 : g.kernel_h / 2;
+  g.oh = g.ow = whole ? 1 : g.h / g.stride_h;
+  const auto kind = static_cast<PoolKind>(state.range(0));
+  const auto layout = static_cast<Layout>(state.range(1));
+  std::vector<float> x(g.c * g.h * g.w, 0.7f);
+  std::vector<float> y(g.c * g.oh * g.ow);
   void* workspace = std::aligned_alloc(64, (pool_workspace_bytes(g, layout, 1, detect_isa()) + 64) / 64 * 64);
-  for (auto _ : state) pool(PoolKind::kMax, g, layout, x.data(), y.data(), workspace, {}, detect_isa());
+  for (auto _ : state) pool(kind, g, layout, x.data(), y.data(), workspace, {}, detect_isa());
   count(state, static_cast<int64_t>(y.size()));
   std::free(workspace);
 }
-BENCHMARK(max_pool)->ArgsProduct({{0, 1, 2, 3}, {2, 3}, {1, 2}});
+BENCHMARK(pool_windows)->ArgsProduct({{0}, {0, 1, 2, 3}, {64}, {56}, {2, 3}, {1, 2}});
+BENCHMARK(pool_windows)->ArgsProduct({{0, 1}, {0, 1, 2, 3}, {528}, {14}, {3}, {1, 2}});
+BENCHMARK(pool_windows)->ArgsProduct({{0, 1}, {0, 1, 2, 3}, {1024}, {7}, {7}, {1}});
 
 // Arguments: from layout, to layout.
 void layouts(benchmark::State& state) {

@@ -20,6 +20,7 @@ extern const Conv2dAlgorithmTable kConv2dIm2col;
 extern const Conv2dAlgorithmTable kConv2dDirect;
 extern const Conv2dAlgorithmTable kConv2dFirst;
 extern const Conv2dAlgorithmTable kConv2dDepthwise;
+extern const Conv2dAlgorithmTable kConv2dDepthwiseRows;
 extern const Conv2dAlgorithmTable kConv2dWinograd2x2;
 
 const Conv2dTable& conv2d_table(Isa isa) noexcept;

@@ -11,6 +11,8 @@ void depthwise_pixels(const DepthwiseConv& conv, int64_t channels, int64_t valid
                       int64_t oh_begin, int64_t oh_end);
 void depthwise_plane(const DepthwiseConv& conv, const float* input, const float* weights, float bias,
                      const float* residual, float* output, float* scratch);
+void depthwise_rows(const DepthwiseConv& conv, const float* input, const float* weights, float bias,
+                    const float* residual, float* output);
 
 }  // namespace tenon::cpu::TENON_CPU_ISA
 

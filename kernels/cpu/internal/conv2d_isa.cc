@@ -283,6 +283,7 @@ void direct(const DirectConv& conv, const Epilogue& epilogue, const DirectConvTa
 
 }  // namespace
 
-const Conv2dTable kConv2dTable = {kTileRows, kTileColumns, im2col, direct, depthwise_pixels, depthwise_plane};
+const Conv2dTable kConv2dTable = {kTileRows,        kTileColumns,    im2col,        direct,
+                                  depthwise_pixels, depthwise_plane, depthwise_rows};
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -56,6 +56,9 @@ struct Conv2dTable {
   // One plane of NCHW; scratch holds depthwise_plane_floats.
   void (*depthwise_plane)(const DepthwiseConv& conv, const float* input, const float* weights, float bias,
                           const float* residual, float* output, float* scratch);
+  // The same of a geometry that depthwise_rows_supports, without copies of the input. AVX2 and AVX-512 only.
+  void (*depthwise_rows)(const DepthwiseConv& conv, const float* input, const float* weights, float bias,
+                         const float* residual, float* output);
 };
 
 // Input pixels of a row (with padding) that a row of `ow` outputs touches.

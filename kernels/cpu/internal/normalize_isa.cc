@@ -106,12 +106,31 @@ void length_columns(int p, int64_t axis, int64_t inner, int64_t columns, const f
   }
 }
 
+// x / (bias + factor * sum)^beta. exp(log) costs more than two square roots and a division, and is less exact.
+struct LrnPower {
+  Vec factor, bias;
+  float beta;
+
+  TENON_CPU_INLINE explicit LrnPower(const LrnParams& params)
+      : factor(broadcast(params.alpha / static_cast<float>(params.size))),
+        bias(broadcast(params.bias)),
+        beta(params.beta) {}
+  TENON_CPU_INLINE Vec divide(Vec x, Vec sum) const {
+    const Vec divisor = fma(factor, sum, bias);
+    if (beta == 0.75f) {
+      const Vec root = sqrt(divisor);
+      return div(x, mul(root, sqrt(root)));
+    }
+    if (beta == 0.5f) return div(x, sqrt(divisor));
+    if (beta == 1.0f) return div(x, divisor);
+    return mul(x, exp(mul(broadcast(-beta), log(divisor))));
+  }
+};
+
 void lrn(const LrnParams& params, int64_t channels, int64_t inner, int64_t columns, const float* input, float* output) {
   const int64_t before = min_of((params.size - 1) / 2, channels);
   const int64_t after = min_of(params.size / 2, channels);
-  const Vec alpha = broadcast(params.alpha / static_cast<float>(params.size));
-  const Vec bias = broadcast(params.bias);
-  const Vec power = broadcast(-params.beta);
+  const LrnPower power(params);
   for (int64_t c = 0; c < channels; ++c) {
     const int64_t first = max_of(0, c - before);
     const int64_t last = min_of(channels - 1, c + after);
@@ -122,10 +141,41 @@ void lrn(const LrnParams& params, int64_t channels, int64_t inner, int64_t colum
         const Vec x = load_first(input + i * inner + column, valid);
         sum = fma(x, x, sum);
       }
-      const Vec divisor = fma(alpha, sum, bias);
       const Vec x = load_first(input + c * inner + column, valid);
-      store_first(output + c * inner + column, mul(x, exp(mul(power, log(divisor)))), valid);
+      store_first(output + c * inner + column, power.divide(x, sum), valid);
     }
+  }
+}
+
+template <int kReach>
+TENON_CPU_INLINE Vec near_sum(Vec before, Vec square, Vec after) {
+  Vec sum = add(shifted<kWidth - 1>(before, square), add(square, shifted<1>(square, after)));
+  if constexpr (kReach == 2) {
+    sum = add(sum, add(shifted<kWidth - 2>(before, square), shifted<2>(square, after)));
+  }
+  return sum;
+}
+
+// Sums of the kReach channels before and after each one, and itself, by shifting vectors of squares.
+template <int kReach>
+void lrn_image_near(const LrnPower& power, const LrnImage& image, int64_t begin, int64_t end, const float* input,
+                    float* output) {
+  const int64_t blocks = ceil_div(image.channels, image.block);
+  for (int64_t pixel = begin; pixel < end; ++pixel) {
+    Vec before = zero(), square = zero(), x = zero();
+    int64_t at = 0, lanes = 0;  // of x; none at first
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t first = (block * image.pixels + pixel) * image.block;
+      for (int64_t c = 0; c < image.block; c += kWidth) {
+        const int64_t count = min_of(kWidth, image.block - c);
+        const Vec next = load_first(input + first + c, count);
+        const Vec after = mul(next, next);
+        store_first(output + at, power.divide(x, near_sum<kReach>(before, square, after)), lanes);
+        before = square, square = after, x = next;
+        at = first + c, lanes = count;
+      }
+    }
+    store_first(output + at, power.divide(x, near_sum<kReach>(before, square, zero())), lanes);
   }
 }
 
@@ -147,9 +197,12 @@ void lrn_image(const LrnParams& params, const LrnImage& image, int64_t begin, in
   constexpr int64_t kChunk = 128;  // channels whose squares are kept at a time
   const int64_t before = (params.size - 1) / 2;
   const int64_t stored = round_up(image.channels, image.block);
-  const Vec alpha = broadcast(params.alpha / static_cast<float>(params.size));
-  const Vec bias = broadcast(params.bias);
-  const Vec power = broadcast(-params.beta);
+  const LrnPower power(params);
+  // A vector holds neighbours unless blocks are smaller.
+  if (image.block == image.channels || image.block >= kWidth) {
+    if (params.size == 3) return lrn_image_near<1>(power, image, begin, end, input, output);
+    if (params.size == 5) return lrn_image_near<2>(power, image, begin, end, input, output);
+  }
   float squares[kChunk + kLrnMaxSize + 2 * kWidth];
   for (int64_t pixel = begin; pixel < end; ++pixel) {
     const float* x = input + pixel * image.block;
@@ -166,8 +219,7 @@ void lrn_image(const LrnParams& params, const LrnImage& image, int64_t begin, in
       for_each_piece(image, first, last, [&](int64_t c, int64_t offset, int64_t count) {
         Vec sum = zero();
         for (int64_t k = 0; k < params.size; ++k) sum = add(sum, load(squares + c - first + k));
-        const Vec divisor = fma(alpha, sum, bias);
-        store_first(y + offset, mul(load_first(x + offset, count), exp(mul(power, log(divisor)))), count);
+        store_first(y + offset, power.divide(load_first(x + offset, count), sum), count);
       });
     }
   }

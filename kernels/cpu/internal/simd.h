@@ -33,6 +33,7 @@ TENON_CPU_INLINE Vec zero() { return _mm512_setzero_ps(); }
 TENON_CPU_INLINE Vec broadcast(float x) { return _mm512_set1_ps(x); }
 TENON_CPU_INLINE Vec load(const float* p) { return _mm512_loadu_ps(p); }
 TENON_CPU_INLINE void store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
+TENON_CPU_INLINE float first_float(Vec v) { return _mm512_cvtss_f32(v); }
 TENON_CPU_INLINE Mask first_lanes(int64_t n) {
   return n >= 16 ? static_cast<Mask>(0xffff) : n <= 0 ? static_cast<Mask>(0) : static_cast<Mask>((1u << n) - 1);
 }
@@ -74,6 +75,11 @@ TENON_CPU_INLINE VecI shift_right(VecI a) {
 // Rounds to the nearest integer, ties to even.
 TENON_CPU_INLINE VecI round_to_int(Vec a) { return _mm512_cvtps_epi32(a); }
 TENON_CPU_INLINE Vec to_float(VecI a) { return _mm512_cvtepi32_ps(a); }
+// Floats kShift to kShift + kWidth of the 2 * kWidth in a, b.
+template <int kShift>
+TENON_CPU_INLINE Vec shifted(Vec a, Vec b) {
+  return from_bits(_mm512_alignr_epi32(bits(b), bits(a), kShift));
+}
 // The even and the odd floats of the 2 * kWidth in a, b.
 TENON_CPU_INLINE void deinterleave(Vec a, Vec b, Vec* even, Vec* odd) {
   const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -92,6 +98,7 @@ TENON_CPU_INLINE Vec zero() { return _mm256_setzero_ps(); }
 TENON_CPU_INLINE Vec broadcast(float x) { return _mm256_set1_ps(x); }
 TENON_CPU_INLINE Vec load(const float* p) { return _mm256_loadu_ps(p); }
 TENON_CPU_INLINE void store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
+TENON_CPU_INLINE float first_float(Vec v) { return _mm256_cvtss_f32(v); }
 TENON_CPU_INLINE __m256i first_lanes(int64_t n) {
   const int count = n >= 8 ? 8 : n <= 0 ? 0 : static_cast<int>(n);
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -136,6 +143,12 @@ TENON_CPU_INLINE VecI shift_right(VecI a) {
 }
 TENON_CPU_INLINE VecI round_to_int(Vec a) { return _mm256_cvtps_epi32(a); }
 TENON_CPU_INLINE Vec to_float(VecI a) { return _mm256_cvtepi32_ps(a); }
+template <int kShift>
+TENON_CPU_INLINE Vec shifted(Vec a, Vec b) {
+  const __m256i middle = _mm256_permute2x128_si256(bits(a), bits(b), 0x21);
+  if constexpr (kShift < 4) return from_bits(_mm256_alignr_epi8(middle, bits(a), 4 * kShift));
+  return from_bits(_mm256_alignr_epi8(bits(b), middle, 4 * (kShift - 4)));
+}
 TENON_CPU_INLINE void deinterleave(Vec a, Vec b, Vec* even, Vec* odd) {
   const __m256 low = _mm256_permute2f128_ps(a, b, 0x20);
   const __m256 high = _mm256_permute2f128_ps(a, b, 0x31);
@@ -154,6 +167,7 @@ TENON_CPU_INLINE Vec zero() { return _mm_setzero_ps(); }
 TENON_CPU_INLINE Vec broadcast(float x) { return _mm_set1_ps(x); }
 TENON_CPU_INLINE Vec load(const float* p) { return _mm_loadu_ps(p); }
 TENON_CPU_INLINE void store(float* p, Vec v) { _mm_storeu_ps(p, v); }
+TENON_CPU_INLINE float first_float(Vec v) { return _mm_cvtss_f32(v); }
 TENON_CPU_INLINE Vec load_first(const float* p, int64_t n) {
   if (n >= 4) return _mm_loadu_ps(p);
   if (n <= 0) return _mm_setzero_ps();
@@ -201,6 +215,10 @@ TENON_CPU_INLINE VecI shift_right(VecI a) {
 }
 TENON_CPU_INLINE VecI round_to_int(Vec a) { return _mm_cvtps_epi32(a); }
 TENON_CPU_INLINE Vec to_float(VecI a) { return _mm_cvtepi32_ps(a); }
+template <int kShift>
+TENON_CPU_INLINE Vec shifted(Vec a, Vec b) {
+  return from_bits(or_i(_mm_srli_si128(bits(a), 4 * kShift), _mm_slli_si128(bits(b), 16 - 4 * kShift)));
+}
 TENON_CPU_INLINE void deinterleave(Vec a, Vec b, Vec* even, Vec* odd) {
   *even = _mm_shuffle_ps(a, b, 0x88);
   *odd = _mm_shuffle_ps(a, b, 0xdd);
