@@ -11,6 +11,7 @@
 #include "core/builder/selection.h"
 #include "core/builder/siblings.h"
 #include "core/graph/passes.h"
+#include "core/plan/removed_tensors.h"
 
 namespace tenon {
 namespace {
@@ -280,6 +281,7 @@ Result<BuildOutput> build(const Graph& network, const BuildOptions& given) {
   record_choices(selection, &tuner, &reformats);
   TENON_RETURN_IF_ERROR(status);
   TENON_RETURN_IF_ERROR(finish_profile(options, &output.plan));
+  note_removed_tensors(network, &output.plan);
   if (!options.frozen) {
     record_graph(graph, selection, output.reranked, options.device->info().signature, options.cache.get());
   }
