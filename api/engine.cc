@@ -295,7 +295,7 @@ TnStatus tn_context_set_observer(TnContext* context, const char* const* names, u
     std::vector<std::string> wanted;
     for (uint32_t i = 0; i < num_names; ++i) {
       TENON_RETURN_IF_ERROR(need(names, "names"));
-      TENON_RETURN_IF_ERROR(need(names[i], "a name"));
+      TENON_RETURN_IF_ERROR(need(names[i], "name"));
       wanted.emplace_back(names[i]);
     }
     tenon::ExecutionContext::Observer observer;

@@ -187,6 +187,9 @@ TEST_F(DebugOutputs, TensorsKeptInBf16) {
   BuilderConfig config = BuilderConfig::create().value();
   ASSERT_TRUE(config.set("device", "cpu").ok());
   ASSERT_TRUE(config.set("precision", "bf16").ok());
+  if (library_.describe().value().find("tenon.conv2d.onednn.bf16") != std::string::npos) {
+    ASSERT_TRUE(config.set("layer", R"({"match": "conv*", "kernel": "tenon.conv2d.onednn.bf16"})").ok());
+  }
   const auto built = Builder(library_).build(network_, config);
   if (!built.ok()) GTEST_SKIP() << built.status().message();
   const Floats given = numbers(64 * 28 * 28, 1);
