@@ -215,7 +215,8 @@ TENON_API TnStatus tn_engine_download(TnEngine* engine, void* host, const void* 
 
 /* What an engine file says, without its plugins: format "json" or "oneline" for its layers (layer -1: all), "ends" for
  * inputs[] and outputs[] {name, dtype, dims, min, max} as JSON, "tensors" for tensors[] {name, dtype, dims, format,
- * storage} that it computes and removed[] {name, layer}, tensors of the network that fusion left out. */
+ * storage} that it holds, weights included, and removed[] {name, layer}, tensors of the network that fusion left out.
+ */
 TENON_API TnStatus tn_inspect_file(const char* path, const char* format, TnText** out);
 TENON_API uint32_t tn_engine_num_layers(const TnEngine* engine);
 TENON_API TnStatus tn_engine_inspect(const TnEngine* engine, int32_t layer, const char* format, TnText** out);
