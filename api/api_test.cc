@@ -524,6 +524,9 @@ TEST_F(Api, NullIsAnErrorWithAName) {
   is_null(tn_engine_get_metadata(engine_, nullptr, &string), "key");
   is_null(tn_engine_get_metadata(engine_, "k", nullptr), "text");
   is_null(tn_inspect_file(nullptr, "json", &text), "path");
+  is_null(tn_context_set_observer(nullptr, nullptr, 0, nullptr, nullptr), "context");
+  is_null(tn_context_set_observer(context_, nullptr, 1, nullptr, nullptr), "names");
+  is_null(tn_context_set_observer(context_, &string, 1, nullptr, nullptr), "name");
   is_null(tn_engine_inspect(nullptr, -1, "json", &text), "engine");
   is_null(tn_engine_inspect(engine_, -1, nullptr, &text), "format");
   is_null(tn_engine_inspect(engine_, -1, "json", nullptr), "out");

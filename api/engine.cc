@@ -51,6 +51,10 @@ Status inspect(const Plan& plan, int32_t layer, const char* format, TnText** out
     *out = new TnText{inspect_ends(plan)};
     return {};
   }
+  if (layer < 0 && std::strcmp(format, "tensors") == 0) {
+    *out = new TnText{inspect_tensors(plan)};
+    return {};
+  }
   const bool json = std::strcmp(format, "json") == 0;
   if (!json && std::strcmp(format, "oneline") != 0) {
     return {Code::kInvalid, fmt::format("format \"{}\" is unknown; expected oneline or json", format)};
@@ -281,6 +285,26 @@ TnStatus tn_context_set_recorder(TnContext* context, TnErrorFn record_error, voi
     context->context->set_recorder(recorder != nullptr ? recorder.get() : context->library->recorder.get());
     context->recorder = std::move(recorder);
     return {};
+  });
+}
+
+TnStatus tn_context_set_observer(TnContext* context, const char* const* names, uint32_t num_names, TnObserveFn observe,
+                                 void* observe_context) {
+  return guarded([&]() -> Status {
+    TENON_RETURN_IF_ERROR(need(context, "context"));
+    std::vector<std::string> wanted;
+    for (uint32_t i = 0; i < num_names; ++i) {
+      TENON_RETURN_IF_ERROR(need(names, "names"));
+      TENON_RETURN_IF_ERROR(need(names[i], "name"));
+      wanted.emplace_back(names[i]);
+    }
+    tenon::ExecutionContext::Observer observer;
+    if (observe != nullptr) {
+      observer = [=](const std::string& name, const TnTensor& tensor) {
+        observe(observe_context, name.c_str(), &tensor);
+      };
+    }
+    return context->context->set_observer(wanted, std::move(observer));
   });
 }
 

@@ -185,6 +185,8 @@ Result<BuilderConfig> builder_config(const Library& library, const BuildRequest&
     TENON_RETURN_IF_ERROR(config.set_cache(loaded));
     if (!request.frozen) TENON_RETURN_IF_ERROR(config.set("journal", request.timing_cache + ".journal"));
     cache->emplace(std::move(loaded));
+  } else if (request.cache) {
+    TENON_RETURN_IF_ERROR(config.set_cache(*request.cache));
   }
   return config;
 }

@@ -34,6 +34,7 @@ struct BuildRequest {
   int threads = 0;
   std::vector<std::pair<std::string, std::string>> config;  ///< further keys of BuilderConfig
   std::string timing_cache;                                 ///< file; "" : none
+  std::optional<TimingCache> cache;                         ///< in memory, where there is no file
   bool editable = false;
   bool frozen = false;
   std::map<std::string, std::string> metadata;  ///< added to the engine

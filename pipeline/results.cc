@@ -24,6 +24,9 @@ ordered_json run_json(const RunReport& report) {
     ordered_json outputs = ordered_json::array();
     for (const OutputInfo& output : result.outputs) {
       outputs.push_back({{"name", output.name}, {"dims", output.dims}, {"dtype", output.dtype}});
+      if (!output.debug) continue;
+      outputs.back()["debug"] = true;
+      outputs.back()["side_run"] = output.side_run;
     }
     results.push_back({{"input", result.input},
                        {"detections", std::move(detections)},

@@ -3,11 +3,14 @@
 //   {"results": [{"input": "dog.jpg",
 //                 "detections": [{"class": "dog", "class_id": 16, "score": 0.65, "box": [x, y, w, h]}],
 //                 "classes": [{"class": "tabby", "class_id": 281, "score": 0.44}],
-//                 "outputs": [{"name": "layer121", "dims": [1, 255, 10, 10], "dtype": "float32"}]}],
+//                 "outputs": [{"name": "layer121", "dims": [1, 255, 10, 10], "dtype": "float32"},
+//                             {"name": "layer7", "dims": [1, 24, 40, 40], "dtype": "float32", "debug": true,
+//                              "side_run": false}]}],
 //    "timings_ms": {"preprocess": 1.2, "infer": 3.4, "postprocess": 0.1},
 //    "device": "cpu"}
 //
 // A box is left, top, width, height in pixels of the input picture, not clipped. All three lists are always there.
+// Only tensors of --debug-output have the fields debug and side_run.
 //
 // Thread rule: plain values and free functions; call from any thread.
 #ifndef TENON_PIPELINE_RESULTS_H
@@ -26,7 +29,9 @@ namespace tenon::pipeline {
 struct OutputInfo {
   std::string name;
   std::vector<std::int64_t> dims;
-  std::string dtype;  ///< "float32", "int64", ...
+  std::string dtype;      ///< "float32", "int64", ...
+  bool debug = false;     ///< asked for with --debug-output
+  bool side_run = false;  ///< see DebugTensors
 };
 
 /// What came out for one input.

@@ -42,6 +42,17 @@ TEST(RunJson, EmptyListsAreThere) {
   EXPECT_TRUE(nlohmann::json::parse(run_json_text({}))["results"].is_array());
 }
 
+TEST(RunJson, DebugOutputsSayWhereTheyComeFrom) {
+  RunReport report = example();
+  report.results[0].outputs.push_back({"layer7", {2}, "float32", true, false});
+  report.results[0].outputs.push_back({"layer7.conv", {2}, "float32", true, true});
+  const auto outputs = nlohmann::json::parse(run_json_text(report))["results"][0]["outputs"];
+  EXPECT_FALSE(outputs[0].contains("debug"));
+  EXPECT_EQ(outputs[1]["debug"], true);
+  EXPECT_EQ(outputs[1]["side_run"], false);
+  EXPECT_EQ(outputs[2]["side_run"], true);
+}
+
 TEST(RunJson, KeepsTheOrderOfKeys) {
   const std::string text = run_json_text(example());
   EXPECT_LT(text.find("\"results\""), text.find("\"timings_ms\""));

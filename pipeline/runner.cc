@@ -33,6 +33,13 @@ const DtypeRow* find_dtype(std::int32_t dtype) {
   return nullptr;
 }
 
+std::string numpy_name(NpyType type) {
+  for (const DtypeRow& row : kDtypes) {
+    if (row.npy == type) return row.name;
+  }
+  return "";
+}
+
 std::string dims_text(const std::vector<std::int64_t>& dims) { return nlohmann::json(dims).dump(); }
 
 std::int64_t elements(const std::vector<std::int64_t>& dims) {
@@ -65,6 +72,11 @@ class Stopwatch {
 };
 
 }  // namespace
+
+std::optional<NpyType> npy_type_of(std::int32_t dtype) {
+  const DtypeRow* row = find_dtype(dtype);
+  return row != nullptr ? std::optional(row->npy) : std::nullopt;
+}
 
 std::string numpy_dtype(std::int32_t dtype) {
   const DtypeRow* row = find_dtype(dtype);
@@ -213,8 +225,19 @@ Status Runner::set_dims() {
 Status Runner::execute() {
   for (Buffer& input : inputs_) TENON_RETURN_IF_ERROR(context_.set_tensor(input.info.name, input.bytes.data()));
   for (Buffer& output : outputs_) TENON_RETURN_IF_ERROR(context_.set_tensor(output.info.name, output.bytes.data()));
-  const Stopwatch watch(&timings_.infer);
-  return context_.execute();
+  {
+    const Stopwatch watch(&timings_.infer);
+    TENON_RETURN_IF_ERROR(context_.execute());
+  }
+  if (!debug_) return {};
+  std::vector<DebugInput> given;
+  for (const Buffer& input : inputs_) given.push_back({input.info.name, input.info.dims, input.bytes.data()});
+  return debug_->run_side(given);
+}
+
+Status Runner::debug(DebugTensors tensors) {
+  debug_.emplace(std::move(tensors));
+  return debug_->observe(&context_);
 }
 
 const Runner::Buffer* Runner::find_output(const std::string& name) const {
@@ -265,7 +288,12 @@ Result<InputResult> Runner::finish(const std::string& input, const Geometry* geo
   InputResult result;
   result.input = input;
   for (const Buffer& output : outputs_) {
-    result.outputs.push_back({output.info.name, output.info.dims, numpy_dtype(output.info.dtype)});
+    const bool debug = debug_ && debug_->values().count(output.info.name) != 0;
+    result.outputs.push_back({output.info.name, output.info.dims, numpy_dtype(output.info.dtype), debug});
+  }
+  for (const auto& [name, tensor] : debug_ ? debug_->values() : std::map<std::string, DebugTensor>()) {
+    if (find_output(name) != nullptr) continue;
+    result.outputs.push_back({name, tensor.array.dims, numpy_name(tensor.array.type), true, tensor.side_run});
   }
   const PostprocessConfig& post = settings_.postprocess;
   if (post.type == PostprocessType::kDetections && geometry != nullptr) {
@@ -288,6 +316,9 @@ Result<std::map<std::string, NpyArray>> Runner::outputs() const {
   std::map<std::string, NpyArray> arrays;
   for (const Buffer& output : outputs_) {
     arrays[output.info.name] = {find_dtype(output.info.dtype)->npy, output.info.dims, output.bytes};
+  }
+  for (const auto& [name, tensor] : debug_ ? debug_->values() : std::map<std::string, DebugTensor>()) {
+    arrays.emplace(name, tensor.array);  // outputs are there already
   }
   return arrays;
 }

@@ -12,6 +12,7 @@
 #include <tenon/status.hpp>
 #include <tenon/tenon.hpp>
 
+#include "pipeline/debug_tensors.h"
 #include "pipeline/image.h"
 #include "pipeline/npy.h"
 #include "pipeline/results.h"
@@ -37,7 +38,9 @@ class Runner {
   /// dims that do not fit.
   Result<InputResult> run_tensors(const std::map<std::string, NpyArray>& tensors);
 
-  /// The outputs of the last run, by name.
+  /// Looks at these tensors of the engine in every run from now on, without changing what it computes.
+  Status debug(DebugTensors tensors);
+  /// The outputs of the last run and its debug tensors, by name.
   Result<std::map<std::string, NpyArray>> outputs() const;
   const Timings& timings() const { return timings_; }
 
@@ -61,9 +64,12 @@ class Runner {
   std::optional<DetectionMetadata> detection_;
   std::string classification_output_;
   std::vector<Buffer> inputs_, outputs_;
+  std::optional<DebugTensors> debug_;
   Timings timings_;
 };
 
+/// Of a dtype that numpy has.
+std::optional<NpyType> npy_type_of(std::int32_t dtype);
 /// "float32" of TN_F32, "" for a dtype that is not written to .npy files.
 std::string numpy_dtype(std::int32_t dtype);
 

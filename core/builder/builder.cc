@@ -12,6 +12,7 @@
 #include "core/builder/siblings.h"
 #include "core/builder/streams.h"
 #include "core/graph/passes.h"
+#include "core/plan/removed_tensors.h"
 #include "core/tuner/code_store.h"
 
 namespace tenon {
@@ -286,6 +287,7 @@ Result<BuildOutput> build(const Graph& network, const BuildOptions& given) {
   record_choices(selection, &tuner, &reformats);
   TENON_RETURN_IF_ERROR(status);
   TENON_RETURN_IF_ERROR(finish_profile(options, &output.plan));
+  note_removed_tensors(network, &output.plan);
   if (!options.frozen) {
     record_graph(graph, selection, output, options.device->info().signature, options.cache.get());
   }

@@ -249,10 +249,30 @@ class Engine {
     for (ValueId id = first_new_value_; id < graph_->values().size(); ++id) {
       Value& value = graph_->value(id);
       const std::string wanted = value.name;
+      if (value.alive && is_name_of_another(id, root, matched, slots)) value.name = wanted + ":2";
       for (int i = 2; value.alive && value_name_occurs(*graph_, value.name, id); ++i) {
         value.name = fmt::format("{}:{}", wanted, i);
       }
     }
+  }
+
+  /// Whether a new value has the name of a matched one that went, without being what replaces it: the name would
+  /// promise other contents.
+  bool is_name_of_another(ValueId id, NodeId root, const std::vector<NodeId>& matched,
+                          const std::vector<Slot>& slots) const {
+    const Graph& graph = *graph_;
+    const std::string& name = graph.value(id).name;
+    const bool taken = std::any_of(matched.begin(), matched.end(), [&](NodeId node) {
+      const std::vector<ValueId>& outputs = graph.node(node).outputs;
+      return std::any_of(outputs.begin(), outputs.end(), [&](ValueId output) {
+        return output < first_new_value_ && !graph.value(output).alive && graph.value(output).name == name;
+      });
+    });
+    return taken && std::none_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+             if (slot.reader != kNoId && !graph.node(slot.reader).alive) return false;
+             return read_slot(graph, slot) == id &&
+                    graph.value(graph.node(root).outputs[slot.root_output]).name == name;
+           });
   }
 
   /// A value whose name the graph made up is called as the one it replaces, so that graphs before and after can be

@@ -62,6 +62,17 @@ TnStatus half_done(const TnHost* h, const TnFusion*, TnGraph* graph, const TnMat
 TnStatus other_dims(const TnHost* h, const TnFusion*, TnGraph* graph, const TnMatch* match) {
   return put_in_place(h, graph, match, "test.concat/1", nullptr, {"x", "x"});
 }
+/// The two matched nodes in the other order, the first one with the name that the inner one had.
+TnStatus swap_order(const TnHost* h, const TnFusion*, TnGraph* graph, const TnMatch* match) {
+  const std::string name = h->graph->node_name(graph, h->graph->match_node(match, 1));
+  TnValueId value = h->graph->match_value(match, "x"), inner = kNoId, output = kNoId;
+  TnStatus status =
+      h->graph->new_node(graph, "test.relu/1", name.c_str(), nullptr, &value, 1, nullptr, &inner, 1, nullptr);
+  if (status != TN_OK) return status;
+  status = h->graph->new_node(graph, "test.leaky/1", nullptr, nullptr, &inner, 1, nullptr, &output, 1, nullptr);
+  if (status != TN_OK) return status;
+  return h->graph->replace(graph, h->graph->node_output(graph, h->graph->match_node(match, 0), 0), output);
+}
 TnStatus nothing(const TnHost*, const TnFusion*, TnGraph*, const TnMatch*) { return TN_OK; }
 TnStatus more_outputs(const TnHost* h, const TnFusion*, TnGraph* graph, const TnMatch* match) {
   const TnStatus status = put_in_place(h, graph, match, "test.leaky/1", nullptr, {"x"});
@@ -133,6 +144,17 @@ TEST_F(Fusion, TheRootsNameIsNoNameOfItsOwn) {
   rule("test.conv_add/1", kConvAdd, conv_add_named_as_root);
   run();
   EXPECT_EQ(names(), (std::vector<std::string>{"conv+add", "relu"}));
+}
+
+// Whoever asks for a tensor by its name in the network must not get another one.
+TEST_F(Fusion, AValueHasAMatchedOnesNameOnlyIfItReplacesIt) {
+  chain({"test.leaky/1", "test.relu/1", "test.leaky/1"});
+  rule("test.swap_order/1", "test.relu/1(test.leaky/1($x))", swap_order);
+  EXPECT_EQ(run().at("test.swap_order/1"), 1);
+  EXPECT_EQ(graph_.find_value("n0"), kNoId);
+  const ValueId replaced = graph_.find_value("n1");
+  ASSERT_NE(replaced, kNoId);
+  EXPECT_EQ(graph_.node(graph_.value(replaced).producer).op_id(), "test.leaky/1");
 }
 
 TEST_F(Fusion, AnOwnNameStays) {

@@ -209,8 +209,12 @@ Status ExecutionContext::Impl::enqueue(Stream& stream) {
   if (activity != nullptr) activity->begin();
   TENON_RETURN_IF_ERROR(begin_run());
   TENON_RETURN_IF_ERROR(gather(stream));
-  if (recordable && !recorded) TENON_RETURN_IF_ERROR(record());
-  TENON_RETURN_IF_ERROR(recorded ? recording->launch(stream) : run_layers(stream));
+  if (observation != nullptr) {
+    TENON_RETURN_IF_ERROR(run_observed(stream));
+  } else {
+    if (recordable && !recorded) TENON_RETURN_IF_ERROR(record());
+    TENON_RETURN_IF_ERROR(recorded ? recording->launch(stream) : run_layers(stream));
+  }
   TENON_RETURN_IF_ERROR(scatter(stream));
   return done != nullptr && &stream != own_stream.get() ? done->record(stream) : Status();
 }

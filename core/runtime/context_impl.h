@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -30,6 +31,14 @@ struct Binding {
   StagingBuffer staging;
   ExecutionContext::OutputAllocator allocate;  ///< gives `data` anew in each run
   bool ready() const { return data != nullptr || allocate != nullptr; }
+};
+
+/// What the caller wants to see of each run.
+struct Observation {
+  ExecutionContext::Observer call;
+  std::vector<bool> wanted;                     ///< by tensor of the plan
+  std::map<std::uint32_t, std::string> called;  ///< names that the caller gave
+  std::vector<std::uint8_t> stored, row, wide;  ///< a tensor on its way to the caller
 };
 
 struct AlignedDelete {
@@ -69,8 +78,9 @@ struct ExecutionContext::Impl {
   std::vector<Binding> inputs;
   std::vector<Binding> outputs;
 
-  std::unique_ptr<Recording> recording;  ///< the launches of all layers, recorded at the first enqueue
-  bool recorded = false;                 ///< with the addresses that are bound now
+  std::unique_ptr<Observation> observation;  ///< null: nobody looks
+  std::unique_ptr<Recording> recording;      ///< the launches of all layers, recorded at the first enqueue
+  bool recorded = false;                     ///< with the addresses that are bound now
   bool recordable = false;
   bool record_failed = false;  ///< once, since the plan was taken over
   bool wants_recording = true;
@@ -126,6 +136,14 @@ struct ExecutionContext::Impl {
   Status enqueue(Stream& stream);
   Status wait(Stream& stream) const;
   Result<std::vector<LayerTime>> profile();
+
+  // --- observe.cc ---
+  Status set_observer(const std::vector<std::string>& names, ExecutionContext::Observer observer);
+  /// All layers one by one, each followed by the observer's look at what it wrote.
+  Status run_observed(Stream& stream);
+  Status show_tensor(std::uint32_t id, TnTensor tensor, Stream& stream);
+  Status show_host_tensor(std::uint32_t id, TnTensor tensor);
+
   /// To the error recorder or the log; an error of the device with what else may have caused it.
   Status report(Status status) const;
 };

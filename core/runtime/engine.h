@@ -101,6 +101,14 @@ class ExecutionContext {
   Status set_scratch(void* memory, std::uint64_t bytes);
   /// Whether runs on a GPU are recorded and launched as a whole. True at first, where every kernel allows it.
   Status use_graph(bool use);
+  /// A tensor that a run has just computed: row-major, packed, on the host, with the dims of this run; valid during the
+  /// call. f32 for small floats but f16 (and so for f32 tensors that are kept in bf16), 8 bits for smaller integers.
+  using Observer = std::function<void(const std::string& name, const TnTensor& tensor)>;
+  /// From now on every run shows these tensors (none: all but weights): inputs first, then what each layer writes, as
+  /// soon as it has run, constants last. Plan, kernels, formats and memory stay what they are, but the layers are
+  /// launched one by one, and enqueue waits. An empty observer ends it. kNotFound, with similar names, for what is no
+  /// tensor; kDeclined for a tensor of the network that fusion removed; kInvalid if the engine keeps no names.
+  Status set_observer(const std::vector<std::string>& names, Observer observer);
   /// This context's own recorder; the engine's is no longer used by it.
   void set_recorder(ErrorRecorder* recorder);
 
@@ -123,6 +131,10 @@ class ExecutionContext {
 /// One line per layer (docs/use.md shows the form), or a JSON array; works from a plan alone, without plugins.
 std::string inspect_oneline(const Plan& plan);
 std::string inspect_json(const Plan& plan);
+/// JSON: tensors[] {name, dtype, dims, format, storage}, weights included; removed[] {name, layer}, tensors of the
+/// network that fusion left out, with the layer that they became part of, or "". Both are empty, with a note, where the
+/// plan keeps no names.
+std::string inspect_tensors(const Plan& plan);
 /// JSON: inputs[], outputs[] {name, dtype, dims, min, max}; min and max as in IoInfo.
 std::string inspect_ends(const Plan& plan);
 std::string inspect_layer_oneline(const Plan& plan, std::size_t layer);

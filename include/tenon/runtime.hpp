@@ -31,6 +31,7 @@ class EngineInspector {
   Result<std::string> layer(std::uint32_t index, const std::string& format) const {
     return text(static_cast<std::int32_t>(index), format);
   }
+  /// Of the whole engine also "tensors" and "ends", as JSON.
   Result<std::string> engine(const std::string& format) const { return text(-1, format); }
   std::uint32_t num_layers() const;
 
@@ -159,6 +160,21 @@ class ExecutionContext {
   Status set_scratch(void* memory, std::uint64_t bytes) {
     return detail::check(tn_context_set_scratch(get(), memory, bytes));
   }
+  /// Shows tensors of each run (none named: all but weights) without changing what runs; see tn_context_set_observer.
+  using Observer = std::function<void(const std::string& name, const TnTensor& tensor)>;
+  Status set_observer(const std::vector<std::string>& names, Observer observer) {
+    auto held = std::make_shared<Observer>(std::move(observer));
+    const bool given = *held != nullptr;
+    const auto call = [](void* function, const char* name, const TnTensor* tensor) {
+      (*static_cast<Observer*>(function))(name, *tensor);
+    };
+    std::vector<const char*> list;
+    for (const std::string& name : names) list.push_back(name.c_str());
+    TENON_RETURN_IF_ERROR(detail::check(tn_context_set_observer(
+        get(), list.data(), static_cast<std::uint32_t>(list.size()), given ? +call : nullptr, held.get())));
+    observer_ = std::move(held);
+    return {};
+  }
   /// Whether runs on a GPU are replayed as one CUDA graph; true at first.
   Status use_graph(bool use) { return detail::check(tn_context_use_graph(get(), use ? 1 : 0)); }
   Status enqueue(void* stream = nullptr) { return detail::check(tn_context_enqueue(get(), stream)); }
@@ -175,6 +191,7 @@ class ExecutionContext {
   ExecutionContext(Engine engine, TnContext* handle) : engine_(std::move(engine)), handle_(handle) {}
   Engine engine_;
   std::map<std::string, std::shared_ptr<OutputAllocator>> allocators_;
+  std::shared_ptr<Observer> observer_;
   detail::Handle<TnContext, tn_context_release> handle_;
 };
 

@@ -224,7 +224,13 @@ std::function<bool(const BuildProgress&)> progress_printer() {
   };
 }
 
-Engine open_engine(const Library& library, const ModelOptions& options) {
+void share_cache(const Library& library, pipeline::BuildRequest* request) {
+  if (!request->timing_cache.empty()) return;
+  request->cache = check(TimingCache::create(library, "", request->threads, request->device));
+}
+
+Engine open_engine(const Library& library, const ModelOptions& options,
+                   std::optional<pipeline::BuildRequest>* request_out) {
   const TargetKind kind = kind_of(options.target);
   Runtime runtime(library, options.device.empty() ? "auto" : options.device, options.threads);
   if (kind == TargetKind::kEngine) {
@@ -232,6 +238,10 @@ Engine open_engine(const Library& library, const ModelOptions& options) {
     return check(runtime.load(options.target));
   }
   pipeline::BuildRequest request = make_request(library, options);
+  if (request_out != nullptr) {
+    share_cache(library, &request);
+    *request_out = request;
+  }
   runtime = Runtime(library, request.device, request.threads);
   std::string kept;
   bool may_build = true;

@@ -66,9 +66,14 @@ std::map<std::string, std::vector<std::int64_t>> fixed_shapes(const std::vector<
 /// Progress for builds: one line on stderr that is rewritten on a terminal.
 std::function<bool(const BuildProgress&)> progress_printer();
 
+/// Lets several builds of one command share what they measure, where no file does.
+void share_cache(const Library& library, pipeline::BuildRequest* request);
+
 /// The engine for a target: loaded, or built on the spot. For a pipeline that keeps its engine it is taken from there,
-/// and built again only for a stated reason.
-Engine open_engine(const Library& library, const ModelOptions& options);
+/// and built again only for a stated reason. *request, if given, becomes what it was built from; empty for an engine
+/// file.
+Engine open_engine(const Library& library, const ModelOptions& options,
+                   std::optional<pipeline::BuildRequest>* request = nullptr);
 
 /// Fails for a file that could not be written, before the work and not after it. Empty paths and "-" are fine.
 void check_outputs(const std::vector<std::string>& paths);

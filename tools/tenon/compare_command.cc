@@ -2,8 +2,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <random>
 
+#include "pipeline/debug_tensors.h"
 #include "tools/tenon/common.h"
 
 namespace tenon::cli {
@@ -11,8 +13,39 @@ namespace {
 
 using nlohmann::json;
 
+struct Value {
+  std::vector<float> values;
+  bool side_run = false;  ///< not of the engine's plan, see DebugTensors
+};
 /// Values of one side, by tensor name: f32 ones only.
-using Values = std::map<std::string, std::vector<float>>;
+using Values = std::map<std::string, Value>;
+
+/// How far two tensors are apart.
+struct Difference {
+  double max_abs = 0, max_rel = 0, l2 = 0;
+
+  Difference(const std::vector<float>& a, const std::vector<float>& b) {
+    if (a.size() != b.size()) {  // of sizes that depend on data
+      max_abs = max_rel = l2 = std::numeric_limits<double>::infinity();
+      return;
+    }
+    double difference = 0, norm = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const double p = static_cast<double>(a[i]), q = static_cast<double>(b[i]);
+      max_abs = std::max(max_abs, std::abs(p - q));
+      if (p != 0) max_rel = std::max(max_rel, std::abs(p - q) / std::abs(p));
+      difference += (p - q) * (p - q);
+      norm += p * p;
+    }
+    l2 = norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
+  }
+};
+
+std::string number_text(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof(buffer), "%.3g", value);
+  return buffer;
+}
 
 struct Compare {
   ModelOptions model;
@@ -64,39 +97,37 @@ struct Compare {
       std::size_t count = 1;
       for (int axis = 0; axis < tensor.dims.rank; ++axis) count *= static_cast<std::size_t>(tensor.dims.d[axis]);
       const float* data = static_cast<const float*>(tensor.data);
-      values[name].assign(data, data + count);
+      values[name].values.assign(data, data + count);
     }
     return values;
   }
 
-  /// Builds the network with every node's outputs marked, so that nothing is fused away, and runs it.
+  /// Builds the network as it is and runs it; what fusion removed comes from a side run.
   Values built(const Library& library, const std::string& device, const json& described,
                const std::vector<std::vector<float>>& given) const {
     pipeline::BuildRequest request = make_request(library, model);
     request.device = device;
-    for (const json& node : described["nodes"]) {
-      for (const json& output : node["outputs"]) request.mark_outputs.push_back(output["name"]);
-    }
+    share_cache(library, &request);
     const BuiltEngine bytes = check(pipeline::build_engine(library, request, progress_printer()));
     const Engine engine = check(Runtime(library, device, request.threads).create(bytes.data(), bytes.size()));
-    ExecutionContext context = check(ExecutionContext::create(engine));
-    const std::vector<TensorInfo> tensors = engine.inputs();
-    for (std::size_t i = 0; i < tensors.size(); ++i)
-      check(context.set_tensor(tensors[i].name, const_cast<float*>(given[i].data())));
-    std::map<std::string, std::vector<double>> memory;
-    for (const TensorInfo& info : engine.outputs()) {
-      std::size_t count = 1;
-      for (const std::int64_t size : info.dims) count *= static_cast<std::size_t>(size);
-      memory[info.name].resize(count + 1);
-      check(context.set_tensor(info.name, memory[info.name].data()));
+    std::vector<std::string> names;
+    for (const json& node : described["nodes"]) {
+      for (const json& output : node["outputs"]) names.push_back(output["name"]);
     }
-    check(context.execute());
+    auto tensors = check(pipeline::DebugTensors::create(library, engine, names, &request, progress_printer()));
+    std::vector<pipeline::DebugInput> fed;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const json& tensor = described["inputs"][i];
+      fed.push_back({tensor["name"], tensor["dims"], given[i].data()});
+    }
+    check(tensors.run(fed));
     Values values;
-    for (const TensorInfo& info : engine.outputs()) {
-      if (info.dtype != TN_F32) continue;
-      std::vector<float>& out = values[info.name];
-      out.resize(memory[info.name].size() - 1);
-      std::memcpy(out.data(), memory[info.name].data(), out.size() * sizeof(float));
+    for (const auto& [name, tensor] : tensors.values()) {
+      if (tensor.array.type != pipeline::NpyType::kF4) continue;
+      Value& value = values[name];
+      value.side_run = tensor.side_run;
+      value.values.resize(tensor.array.elements());
+      std::memcpy(value.values.data(), tensor.array.bytes.data(), tensor.array.bytes.size());
     }
     return values;
   }
@@ -117,36 +148,44 @@ struct Compare {
     const Values right = side(library, b, network, described, given);
     json layers = json::array();
     std::string first;
+    std::size_t unfused = 0;
     std::vector<std::vector<std::string>> rows = {{"tensor", "max abs", "max rel", "rel l2", ""}};
     for (const json& node : described["nodes"]) {
       for (const json& output : node["outputs"]) {
         const std::string name = output["name"];
         const auto x = left.find(name), y = right.find(name);
         if (x == left.end() || y == right.end()) continue;
-        double max_abs = 0, max_rel = 0, difference = 0, norm = 0;
-        for (std::size_t i = 0; i < x->second.size(); ++i) {
-          const double p = static_cast<double>(x->second[i]), q = static_cast<double>(y->second[i]);
-          max_abs = std::max(max_abs, std::abs(p - q));
-          if (p != 0) max_rel = std::max(max_rel, std::abs(p - q) / std::abs(p));
-          difference += (p - q) * (p - q);
-          norm += p * p;
-        }
-        const double l2 = norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
-        const bool within = l2 <= tolerance;  // false for NaN
+        const Difference difference(x->second.values, y->second.values);
+        const bool within = difference.l2 <= tolerance;  // false for NaN
+        const bool side_run = x->second.side_run || y->second.side_run;
+        unfused += side_run ? 1 : 0;
         if (!within && first.empty()) first = name;
-        layers.push_back({{"name", name}, {"max_abs", max_abs}, {"max_rel", max_rel}, {"l2", l2}, {"within", within}});
-        const auto text = [](double v) {
-          char buffer[32];
-          std::snprintf(buffer, sizeof(buffer), "%.3g", v);
-          return std::string(buffer);
-        };
-        rows.push_back({name, text(max_abs), text(max_rel), text(l2), within ? "" : "over tolerance"});
+        layers.push_back({{"name", name},
+                          {"max_abs", difference.max_abs},
+                          {"max_rel", difference.max_rel},
+                          {"l2", difference.l2},
+                          {"within", within},
+                          {"side_run", side_run}});
+        std::string remark = within ? "" : "over tolerance";
+        if (side_run) {
+          remark += std::string(within ? "" : "; ") + "unfused, side run of " +
+                    (!y->second.side_run ? "a" : (x->second.side_run ? "a and b" : "b"));
+        }
+        rows.push_back({name, number_text(difference.max_abs), number_text(difference.max_rel),
+                        number_text(difference.l2), remark});
       }
     }
-    if (!json_file.empty())
-      write_json(json_file, {{"layers", layers}, {"first_over_tolerance", first.empty() ? json() : json(first)}});
+    if (!json_file.empty()) {
+      write_json(json_file, {{"layers", layers},
+                             {"first_over_tolerance", first.empty() ? json() : json(first)},
+                             {"side_run_tensors", unfused}});
+    }
     if (json_file != "-") {
       write_text("-", table(rows));
+      if (unfused > 0) {
+        std::printf("Fusion removed %zu of %zu tensors; these were computed unfused in a side run.\n", unfused,
+                    layers.size());
+      }
       std::printf("%s\n", first.empty() ? "All tensors are within the tolerance."
                                         : ("The first tensor over the tolerance is " + first + ".").c_str());
     }

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "pipeline/debug_tensors.h"
 #include "pipeline/labels.h"
 #include "tools/tenon/common.h"
 
@@ -26,7 +27,7 @@ std::string file_name(const std::string& name) {
 
 struct Run {
   ModelOptions model;
-  std::vector<std::string> inputs, tensors;
+  std::vector<std::string> inputs, tensors, debug_outputs;
   std::string output, dump, json_file;
   std::optional<double> threshold;
 
@@ -85,9 +86,32 @@ struct Run {
     }
     if (result.detections.empty() && result.classes.empty()) {
       for (const pipeline::OutputInfo& o : result.outputs) {
+        if (o.debug) continue;
         std::printf("  output %s %s %s\n", o.name.c_str(), json(o.dims).dump().c_str(), o.dtype.c_str());
       }
     }
+    for (const pipeline::OutputInfo& o : result.outputs) {
+      if (!o.debug) continue;
+      std::printf("  debug output %s %s %s%s\n", o.name.c_str(), json(o.dims).dump().c_str(), o.dtype.c_str(),
+                  o.side_run ? ", unfused, side run" : "");
+    }
+  }
+
+  /// Lets the runner show the tensors of --debug-output.
+  void show_debug_outputs(const Library& library, const Engine& engine,
+                          const std::optional<pipeline::BuildRequest>& request, pipeline::Runner* runner) const {
+    if (debug_outputs.empty()) return;
+    auto shown = pipeline::DebugTensors::create(library, engine, debug_outputs, request ? &*request : nullptr,
+                                                progress_printer());
+    check(shown.status().with_context("--debug-output"));
+    if (!shown->left_out().empty()) {
+      std::fprintf(
+          stderr,
+          "warning: --debug-output: %zu tensors that fit are left out, %s among them, for fusion removed them; "
+          "give the model in place of the engine file to have them computed unfused in a side run\n",
+          shown->left_out().size(), shown->left_out().front().c_str());
+    }
+    check(runner->debug(std::move(shown).value()));
   }
 
   void write_dump(const pipeline::Runner& runner, const std::string& input, bool several) const {
@@ -105,6 +129,9 @@ struct Run {
       throw UsageError(inputs.empty() ? "nothing to run on: give --input FILE or --tensor NAME=FILE.npy"
                                       : "give either --input or --tensor, not both");
     }
+    if (!debug_outputs.empty() && dump.empty()) {
+      throw UsageError("--debug-output needs --dump-tensors DIR, where the values are written");
+    }
     if (threshold && !(*threshold >= 0 && *threshold <= 1)) throw UsageError("--threshold: expected 0 to 1, found nan");
     if (!output.empty() && !pipeline::image_suffix_supported(output)) {
       throw UsageError("--output " + output + ": expected a .png or .jpg file");
@@ -115,9 +142,11 @@ struct Run {
     if (!output.empty() && is_array(files[0])) throw UsageError("--output needs a picture to draw on, not " + files[0]);
     check_outputs({output, json_file});
     const Library library = open_library(model.plugins, model.verbose);
-    const Engine engine = open_engine(library, model);
+    std::optional<pipeline::BuildRequest> request;
+    const Engine engine = open_engine(library, model, debug_outputs.empty() ? nullptr : &request);
     pipeline::Runner runner = check(pipeline::Runner::create(engine));
     if (threshold) runner.settings().postprocess.threshold = static_cast<float>(*threshold);
+    show_debug_outputs(library, engine, request, &runner);
     pipeline::RunReport report;
     report.labels = runner.settings().labels;
     report.device = engine.device();
@@ -155,6 +184,9 @@ void add_run(CLI::App* app) {
   sub->add_option("--tensor", command->tensors, "NAME=FILE.npy for an input, repeatable");
   sub->add_option("--output", command->output, "the picture with what was found drawn in (.png, .jpg)");
   sub->add_option("--dump-tensors", command->dump, "folder for NAME.npy of every output");
+  sub->add_option("--debug-output", command->debug_outputs,
+                  "an inner tensor, or a pattern such as \"conv*\", that --dump-tensors writes too, without changing "
+                  "the engine; repeatable");
   sub->add_option("--json", command->json_file, "results as JSON, to a file or - for stdout");
   sub->add_option("--threshold", command->threshold, "least score of a detection, in place of the pipeline's")
       ->check(CLI::Range(0.0, 1.0));

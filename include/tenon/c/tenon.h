@@ -218,7 +218,9 @@ TENON_API TnStatus tn_engine_upload(TnEngine* engine, void* device, const void* 
 TENON_API TnStatus tn_engine_download(TnEngine* engine, void* host, const void* device, uint64_t bytes);
 
 /* What an engine file says, without its plugins: format "json" or "oneline" for its layers (layer -1: all), "ends" for
- * inputs[] and outputs[] {name, dtype, dims, min, max} as JSON. */
+ * inputs[] and outputs[] {name, dtype, dims, min, max} as JSON, "tensors" for tensors[] {name, dtype, dims, format,
+ * storage} that it holds, weights included, and removed[] {name, layer}, tensors of the network that fusion left out.
+ */
 TENON_API TnStatus tn_inspect_file(const char* path, const char* format, TnText** out);
 TENON_API uint32_t tn_engine_num_layers(const TnEngine* engine);
 TENON_API TnStatus tn_engine_inspect(const TnEngine* engine, int32_t layer, const char* format, TnText** out);
@@ -243,6 +245,16 @@ TENON_API TnStatus tn_context_set_output_allocator(TnContext* context, const cha
 TENON_API TnStatus tn_context_set_scratch(TnContext* context, void* memory, uint64_t bytes);
 /* Failures of this context go here instead of to the library's recorder. NULL takes it back. */
 TENON_API TnStatus tn_context_set_recorder(TnContext* context, TnErrorFn record_error, void* error_context);
+/* Shows tensors of each run, without changing plan, kernels, formats or memory: `num_names` of them, or with 0 all but
+ * weights. `observe` is called inside enqueue, on its thread: for inputs first, for what a layer writes as soon as it
+ * has run, for constants last. The tensor is row-major and packed on the host, to be read during the call, with the
+ * dims of this run; small floats but f16 come as f32 (so do f32 tensors that are kept in bf16), smaller integers in 8
+ * bits. Layers are launched one by one meanwhile, and enqueue waits. `observe` NULL ends it. TN_NOTFOUND with similar
+ * names for what is no tensor; TN_DECLINED for a tensor of the network that fusion removed: an engine in which it is
+ * marked as an output computes it; TN_INVALID if the engine keeps no names (config verbosity none). */
+typedef void (*TnObserveFn)(void* context, const char* name, const TnTensor* tensor);
+TENON_API TnStatus tn_context_set_observer(TnContext* context, const char* const* names, uint32_t num_names,
+                                           TnObserveFn observe, void* observe_context);
 /* Whether the launches of a run on a GPU are captured once and replayed as one CUDA graph; 1 at first. */
 TENON_API TnStatus tn_context_use_graph(TnContext* context, int32_t use);
 TENON_API TnStatus tn_context_enqueue(TnContext* context, void* stream);
