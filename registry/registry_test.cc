@@ -84,7 +84,7 @@ TEST_F(RegistryTest, BadLibrariesLeaveTheRegistryUnchanged) {
       {"refuses", Code::kInvalid, "refuses this host"},
       {"undefined_symbol", Code::kInvalid, "sample_function_that_nobody_defines"},
       {"sample_other_major", Code::kVersion, "major 77"},
-      {"sample_needs_newer", Code::kVersion, "0.98"},
+      {"sample_needs_newer", Code::kVersion, "1.98"},
       {"sample_fails", Code::kInternal, "the sample wants a device that is not there"},
       {"sample_silent", Code::kInternal, "gave no reason"},
       {"sample_bad_kernel", Code::kInvalid, "kernel test.bad.plain.f32: enqueue is NULL"},
