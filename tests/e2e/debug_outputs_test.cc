@@ -230,6 +230,9 @@ constexpr char kCfg[] =
 class DebugProgram : public ::testing::Test {
  protected:
   void SetUp() override {
+    const Library library = Library::create({}).value();
+    const std::string reason = why_not(library, test_device());
+    if (!reason.empty()) GTEST_SKIP() << reason;
     cfg_ = dir_.write("net.cfg", kCfg);
     pipeline::NpyArray x{pipeline::NpyType::kF4, {1, 3, 8, 8}, {}};
     Floats values(3 * 8 * 8);
