@@ -21,10 +21,11 @@ Hash128 key_of(const Graph& graph, const BuildOptions& options) {
 
 std::string text_of(const std::optional<WholeTime>& time) { return time ? time->text() : "cannot run"; }
 
-bool is_better(const WholeTime& a, const WholeTime& b, double noise, Prefer prefer) {
-  const bool equal = prefer == Prefer::kFewLaunches || std::abs(a.ms - b.ms) <= noise;
+bool is_better(const WholeTime& a, const WholeTime& b, double noise, double launch, Prefer prefer) {
+  const double a_ms = a.ms + a.launches * launch, b_ms = b.ms + b.launches * launch;
+  const bool equal = prefer == Prefer::kFewLaunches || std::abs(a_ms - b_ms) <= noise;
   if (equal && a.launches != b.launches) return a.launches < b.launches;
-  return a.ms < b.ms;
+  return a_ms < b_ms;
 }
 
 }  // namespace
@@ -87,7 +88,8 @@ Result<Alternative> Rivals::compare(const std::string& layer, const Graph& witho
   const std::optional<WholeTime> now = *now_;
   TENON_ASSIGN(const std::optional<WholeTime> rival, time(with, layer));
   Alternative decision;
-  decision.taken = rival && (!now || is_better(*rival, *now, rival->layer_ms * kTimingNoise, prefer_));
+  decision.taken = rival && (!now || is_better(*rival, *now, rival->layer_ms * kTimingNoise,
+                                               launch_ms(reformats_->on_host()), prefer_));
   const double with_ms = rival ? rival->ms : -1, without_ms = now ? now->ms : -1;
   decision.ms = decision.taken ? with_ms : without_ms;
   decision.rival_ms = decision.taken ? without_ms : with_ms;

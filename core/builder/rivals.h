@@ -27,10 +27,10 @@ class Rivals {
          std::function<Status(Graph*)> finish);
 
   /// Whether to keep the form that `rule` made, with the layer of this name. By force, by record, or by the times of
-  /// both forms, all layers and conversions together; of equals, which differ by less than noise of that layer, the one
-  /// with fewer launches wins; where the fewest are forced, always that one. A form that cannot be timed loses. The
-  /// same rewrite of equal `matched` nodes is decided once. Frozen builds measure nothing and keep what has no record
-  /// as it was. Errors: cancelled.
+  /// both forms, all layers and conversions together with what each launch costs beyond (launch_ms); of equals, which
+  /// differ by less than noise of that layer, the one with fewer launches wins; where the fewest are forced, always
+  /// that one. A form that cannot be timed loses. The same rewrite of equal `matched` nodes is decided once. Frozen
+  /// builds measure nothing and keep what has no record as it was. Errors: cancelled.
   Result<bool> keeps(const std::string& rule, const std::string& layer, const std::vector<NodeId>& matched,
                      const Graph& without, const Graph& with);
 

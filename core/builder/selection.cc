@@ -256,12 +256,9 @@ Status choose_layout(const Graph& graph, Selection* selection, Reformats* reform
   for (const SelectedSite& selected : selection->sites) options.push_back(options_of(selected, prefer));
   TENON_RETURN_IF_ERROR(time_conversions(graph, *selection, options, reformats));
 
-  // About a launch on a GPU; on a CPU to wake threads and to fetch a tensor that a node before left in a farther cache.
-  // kMoreThanAll: than whole graphs take.
-  constexpr double kLaunchOnDevice = 0.002, kLaunchOnHost = 0.005, kMoreThanAll = 1e5;
+  constexpr double kMoreThanAll = 1e5;  // than whole graphs take
   LayoutProblem problem;
-  problem.launch_ms =
-      prefer == Prefer::kFewLaunches ? kMoreThanAll : (reformats->on_host() ? kLaunchOnHost : kLaunchOnDevice);
+  problem.launch_ms = prefer == Prefer::kFewLaunches ? kMoreThanAll : launch_ms(reformats->on_host());
   problem.num_values = static_cast<int>(graph.values().size());
   for (std::size_t s = 0; s < selection->sites.size(); ++s) {
     const SelectedSite& selected = selection->sites[s];

@@ -81,6 +81,10 @@ bool has_layer_rule(const Node& node, const BuildOptions& options);
 Hash128 structure_key(const Graph& graph, const std::vector<NodeId>& order, const std::string& begin,
                       const std::function<std::string(std::size_t n, NodeId id)>& text_of);
 
+/// What a launch costs in a network beyond the time that it takes alone: on a GPU about the launch itself; on a CPU to
+/// wake threads and to fetch a tensor that a node before left in a farther cache.
+constexpr double launch_ms(bool on_host) { return on_host ? 0.005 : 0.002; }
+
 enum class Prefer { kTime, kFewLaunches };
 /// What the caller's rules force.
 inline Prefer preferred(const BuildOptions& options) {
