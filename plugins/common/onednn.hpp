@@ -117,6 +117,21 @@ inline dnnl::memory::desc onednn_any(int32_t dtype, const Dims& dims) {
 inline void append_activation(dnnl::post_ops& ops, const Activation& activation) {
   using Algorithm = dnnl::algorithm;
   const auto append = [&](Algorithm algorithm, double alpha, double beta) {
+    // Of two post-ops of one algorithm, oneDNN 2.6 computes the second with the numbers of the first.
+    for (int i = 0; i < ops.len(); ++i) {
+      if (ops.kind(i) != dnnl::primitive::kind::eltwise) continue;
+      Algorithm known = Algorithm::undef;
+      float known_alpha = 0, known_beta = 0;
+#if DNNL_VERSION_MAJOR >= 3
+      ops.get_params_eltwise(i, known, known_alpha, known_beta);
+#else
+      float scale = 1;
+      ops.get_params_eltwise(i, scale, known, known_alpha, known_beta);
+#endif
+      if (known != algorithm) continue;
+      if (known_alpha == static_cast<float>(alpha) && known_beta == static_cast<float>(beta)) continue;
+      throw Declined("oneDNN takes one function with two sets of numbers for the same");
+    }
 #if DNNL_VERSION_MAJOR >= 3
     ops.append_eltwise(algorithm, static_cast<float>(alpha), static_cast<float>(beta));
 #else

@@ -92,6 +92,14 @@ TEST_F(MatmulTest, Epilogues) {
         .epilogue(activation)
         .expect_kernels(kernels({"tenon.matmul.tiled.f32", "tenon.matmul.direct.f32"}));
   }
+  for (const ActivationKind kind : {ActivationKind::kClip, ActivationKind::kLeaky, ActivationKind::kElu}) {
+    matmul(0, 0)
+        .random_input({33, 40})
+        .random_input({40, 50})
+        .epilogue({kind, -1, 3})
+        .epilogue({kind, -0.5, 2})
+        .expect_kernels();
+  }
   for (ActivationKind kind : {ActivationKind::kLogistic, ActivationKind::kTanh, ActivationKind::kSwish,
                               ActivationKind::kMish, ActivationKind::kHardSwish}) {
     matmul(0, 0).random_input({33, 40}).random_input({40, 50}).epilogue({kind, 0, 0}).expect_kernels(kernels({}));

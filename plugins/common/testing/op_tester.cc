@@ -119,7 +119,7 @@ OpTester& OpTester::random_input(const Dims& dims, double scale) {
 OpTester& OpTester::absent() { return inputs_.emplace_back(), *this; }
 OpTester& OpTester::constant() { return inputs_.back().constant = true, *this; }
 OpTester& OpTester::declared_as(int32_t dtype) { return inputs_.back().declared = dtype, *this; }
-OpTester& OpTester::epilogue(const Activation& activation) { return epilogue_ = activation, *this; }
+OpTester& OpTester::epilogue(const Activation& activation) { return epilogue_.push_back(activation), *this; }
 
 OpTester& OpTester::outputs(int count, int checked) {
   num_outputs_ = count;
@@ -279,10 +279,12 @@ bool OpTester::to_halves() {
 // The names of the kernels that ran.
 std::set<std::string> OpTester::run_kernels(bool cuda_only) {
   std::vector<HostArray> outputs = references(op_->infer);
-  if (epilogue_) {
+  if (!epilogue_.empty()) {
     HostArray& expected = outputs[static_cast<size_t>(checked_)];
     std::vector<float> values = expected.values<float>();
-    for (float& value : values) value = static_cast<float>(apply_activation(*epilogue_, value));
+    for (float& value : values) {
+      for (const Activation& activation : epilogue_) value = static_cast<float>(apply_activation(activation, value));
+    }
     std::memcpy(expected.bytes.data(), values.data(), expected.bytes.size());
   }
   std::set<std::string> ran;
@@ -317,8 +319,11 @@ void OpTester::run_kernel(const TnKernel& kernel, const std::vector<HostArray>& 
   std::unique_ptr<ExprText> text;
   TnExpr expr{};
   std::vector<const TnExpr*> epilogues(outputs.size());
-  if (epilogue_) {
-    text = std::make_unique<ExprText>([&](ExprBuilder& e) { emit_activation(e, *epilogue_, e.input()); });
+  if (!epilogue_.empty()) {
+    text = std::make_unique<ExprText>([&](ExprBuilder& e) {
+      int32_t value = e.input();
+      for (const Activation& activation : epilogue_) value = emit_activation(e, activation, value);
+    });
     expr = text->expr();
     epilogues[0] = &expr;
   }
@@ -333,13 +338,13 @@ void OpTester::run_kernel(const TnKernel& kernel, const std::vector<HostArray>& 
   site.dtypes = dtypes.data();
   site.alignments = alignments.data();
   site.constants = constants.data();
-  site.epilogues = epilogue_ ? epilogues.data() : nullptr;
+  site.epilogues = epilogue_.empty() ? nullptr : epilogues.data();
   site.used_outputs = (uint64_t{1} << outputs.size()) - 1;
   site.device = &device;
 
   const TnHost* host = host_.host();
   bool asked = !kernel.supports || kernel.supports(host, &kernel, &site) == TN_OK;
-  if (asked && epilogue_) {
+  if (asked && !epilogue_.empty()) {
     const auto* iface =
         kernel.get_interface
             ? static_cast<const TnKernelEpilogue*>(kernel.get_interface(&kernel, TN_IFACE_KERNEL_EPILOGUE))

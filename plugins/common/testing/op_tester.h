@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <tenon/sdk/expressions.hpp>
@@ -69,7 +68,7 @@ class OpTester {
   OpTester& constant();
   // The op has `count` outputs, of which `checked` is the one that the functions below compare. Default: 1 and 0.
   OpTester& outputs(int count, int checked);
-  // Kernels are asked to apply it themselves; those that do not are left out.
+  // Kernels are asked to apply it themselves, after those given before; those that do not are left out.
   OpTester& epilogue(const Activation& activation);
 
   // The reference gives exactly these dims, and these values within `tolerance`; any box of it equals the same part of
@@ -111,7 +110,7 @@ class OpTester {
   std::vector<HostArray> inputs_;
   int num_outputs_ = 1;
   int checked_ = 0;
-  std::optional<Activation> epilogue_;
+  std::vector<Activation> epilogue_;
   std::set<std::string> tactics_run_;
   std::map<std::string, std::string> declined_;  // the last reason of each kernel
 };
