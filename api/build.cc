@@ -170,8 +170,9 @@ Status set_option(TnBuilderConfig* config, const std::string& key, const std::st
                                             "frozen_cache", "retune",
                                             "layer",        "allow_nondeterministic",
                                             "precision",    "tactic_sources",
-                                            "disable_rule", "verbosity",
-                                            "on_fallback",  "journal"};
+                                            "disable_rule", "force_rule",
+                                            "verbosity",    "on_fallback",
+                                            "journal"};
     const std::string near = tenon::nearest(key, known);
     return {Code::kInvalid,
             fmt::format("config key \"{}\" is unknown; {}", key,

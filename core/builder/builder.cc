@@ -245,7 +245,7 @@ const std::vector<CoreRule>& core_rules() {
       {kEpilogueRule, "element-wise nodes become part of the node before them, where a kernel applies them itself"},
       {kPointwiseRule, "chains of element-wise nodes become one node"},
       {kSiblingsRule, "nodes that read the same input and differ in constants become one", false},
-      {kFewestLaunchesRule, "formats and tactics are chosen so that launches are few, whatever the time", false},
+      {kFewestLaunchesRule, "forms, formats and tactics are chosen so that launches are few, whatever the time", false},
   };
   return all;
 }

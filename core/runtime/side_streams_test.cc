@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/device/testing/forwarding_device.h"
 #include "core/runtime/test_plugin.h"
 
 namespace tenon {
@@ -49,45 +50,27 @@ Status NotingStream::wait_for(const Event& event) {
   return {};
 }
 
-class NotingDevice final : public Device {
+class NotingDevice final : public ForwardingDevice {
  public:
-  const DeviceInfo& info() const override { return cpu_->info(); }
-  Result<void*> allocate(std::size_t bytes) override { return cpu_->allocate(bytes); }
-  void free(void* memory) override { cpu_->free(memory); }
-  Status copy_to_device(void* to, const void* from, std::size_t bytes, Stream& stream) override {
-    return cpu_->copy_to_device(to, from, bytes, stream);
-  }
-  Status copy_to_host(void* to, const void* from, std::size_t bytes, Stream& stream) override {
-    return cpu_->copy_to_host(to, from, bytes, stream);
-  }
-  Status fill(void* to, int byte, std::size_t bytes, Stream& stream) override {
-    return cpu_->fill(to, byte, bytes, stream);
-  }
   Result<std::unique_ptr<Stream>> create_stream() override {
     TENON_ASSIGN(std::unique_ptr<Stream> inner, cpu_->create_stream());
     return std::unique_ptr<Stream>(new NotingStream(&journal, "s" + std::to_string(streams_made++), std::move(inner)));
   }
-  Result<std::unique_ptr<Stream>> wrap_stream(void* handle) override { return cpu_->wrap_stream(handle); }
   Result<std::unique_ptr<Event>> create_event() override {
     return std::unique_ptr<Event>(new NotingEvent(events_made++));
   }
-  bool reaches(const void* memory) const override { return cpu_->reaches(memory); }
   Status copy_strided(void* to, const std::int64_t* to_strides, const void* from, const std::int64_t* from_strides,
                       const TnDims& dims, std::size_t element_bytes, Stream& stream) override {
     journal.push_back(static_cast<NotingStream&>(stream).name + " copies");
-    return cpu_->copy_strided(to, to_strides, from, from_strides, dims, element_bytes, stream);
+    return ForwardingDevice::copy_strided(to, to_strides, from, from_strides, dims, element_bytes, stream);
   }
   void prepare_exec(Stream& stream, TnExec* exec) override {
-    cpu_->prepare_exec(stream, exec);
+    ForwardingDevice::prepare_exec(stream, exec);
     exec->stream = &stream;  // kernels of the tests pass it on to nobody
   }
-  const TnDevice& abi() const override { return cpu_->abi(); }
 
   Journal journal;
   int streams_made = 0, events_made = 0;
-
- private:
-  std::shared_ptr<Device> cpu_ = make_cpu_device({1, nullptr});
 };
 
 /// Of a run: what was told to the device, with the layers among it.

@@ -38,34 +38,23 @@ __global__ void __launch_bounds__(kThreads)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int size = static_cast<int>(s.size), value_size = static_cast<int>(s.value_size);
   const int quads = (size + 3) / 4;
-  for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
-    const int64_t head_of_all = block / query_blocks, first = (block - head_of_all * query_blocks) * kQueries;
-    const int64_t batch = head_of_all / s.heads, head = head_of_all - batch * s.heads;
-    const int64_t key_head = head / (s.heads / s.key_heads);
-    const T* q = static_cast<const T*>(b.q) + batch * s.q.batch + head * s.q.head;
-    const T* k = static_cast<const T*>(b.k) + batch * s.k.batch + key_head * s.k.head;
-    const T* v = static_cast<const T*>(b.v) + batch * s.v.batch + key_head * s.v.head;
-    const int64_t length = b.lengths == nullptr ? -1 : max(b.lengths[batch], int64_t{0});
-    const int64_t last = min(first + kQueries, s.queries) - 1;
-    // Both ends of the range grow with the query.
-    const int64_t begin = range_of(s, first, length).begin, end = range_of(s, last, length).end;
+  for (int64_t number = blockIdx.x; number < blocks; number += gridDim.x) {
+    const QueryBlock<T> block(s, b, number, query_blocks, kQueries);
 
-    load_rows<kQueries, kStride>(q, s.q.row, first, s.queries, size, quads * 4, s.scale, queries);
+    load_rows<kQueries, kStride>(block.q, s.q.row, block.first, s.queries, size, quads * 4, s.scale, queries);
     Range seen[kRows];
     float most[kRows], total[kRows], sums[kRows][kColumns];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const int64_t query = first + warp * kRows + r;
-      seen[r] = range_of(s, query, length);
-      if (query > last) seen[r] = {0, 0};
+      seen[r] = block.range(s, warp * kRows + r);
       most[r] = -INFINITY;
       total[r] = 0.0f;
 #pragma unroll
       for (int i = 0; i < kColumns; ++i) sums[r][i] = 0.0f;
     }
-    for (int64_t start = begin; start < end; start += kKeys) {
+    for (int64_t start = block.begin; start < block.end; start += kKeys) {
       __syncthreads();  // the queries are there, and nobody reads the tile
-      load_rows<kKeys, kStride>(k, s.k.row, start, end, size, quads * 4, 1.0f, tile);
+      load_rows<kKeys, kStride>(block.k, s.k.row, start, block.end, size, quads * 4, 1.0f, tile);
       __syncthreads();
       float scores[kRows] = {};
       const float4* key = reinterpret_cast<const float4*>(tile + lane * kStride);
@@ -79,8 +68,8 @@ __global__ void __launch_bounds__(kThreads)
       }
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const float score =
-            masked_score<T>(s, b, batch, head, first + warp * kRows + r, start + lane, seen[r], scores[r]);
+        const float score = masked_score<T>(s, b, block.batch, block.head, block.first + warp * kRows + r, start + lane,
+                                            seen[r], scores[r]);
         const float now = fmaxf(most[r], warp_max(score));
         const float weight = score == -INFINITY ? 0.0f : expf(score - now);
         const float shrink = most[r] == -INFINITY ? 0.0f : expf(most[r] - now);
@@ -91,7 +80,7 @@ __global__ void __launch_bounds__(kThreads)
         for (int i = 0; i < kColumns; ++i) sums[r][i] *= shrink;
       }
       __syncthreads();  // the weights are there, and nobody reads the keys
-      load_rows<kKeys, kStride>(v, s.v.row, start, end, value_size, value_size, 1.0f, tile);
+      load_rows<kKeys, kStride>(block.v, s.v.row, start, block.end, value_size, value_size, 1.0f, tile);
       __syncthreads();
       for (int j = 0; j < kKeys; ++j) {
         float values[kColumns];
@@ -108,10 +97,11 @@ __global__ void __launch_bounds__(kThreads)
         }
       }
     }
-    T* y = static_cast<T*>(b.y) + batch * s.y.batch + head * s.y.head + (first + warp * kRows) * s.y.row;
+    T* y =
+        static_cast<T*>(b.y) + block.batch * s.y.batch + block.head * s.y.head + (block.first + warp * kRows) * s.y.row;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      if (first + warp * kRows + r > last) continue;
+      if (block.first + warp * kRows + r > block.last) continue;
 #pragma unroll
       for (int i = 0; i < kColumns; ++i) {
         const int column = lane + 32 * i;

@@ -24,6 +24,37 @@ __device__ __forceinline__ Range range_of(const AttentionShape& s, int64_t query
   return r;
 }
 
+// The queries [first, last] of a head, what they read, and the keys [begin, end) that any of them may see.
+template <class T>
+struct QueryBlock {
+  int64_t batch, head, first, last, length, begin, end;
+  const T* q;
+  const T* k;
+  const T* v;
+
+  // Number `block` of all, with `count` queries each and `blocks_of_head` in a head.
+  __device__ __forceinline__ QueryBlock(const AttentionShape& s, const AttentionBuffers& b, int64_t block,
+                                        int64_t blocks_of_head, int count) {
+    const int64_t head_of_all = block / blocks_of_head;
+    first = (block - head_of_all * blocks_of_head) * count;
+    last = min(first + count, s.queries) - 1;
+    batch = head_of_all / s.heads;
+    head = head_of_all - batch * s.heads;
+    const int64_t key_head = head / (s.heads / s.key_heads);
+    q = static_cast<const T*>(b.q) + batch * s.q.batch + head * s.q.head;
+    k = static_cast<const T*>(b.k) + batch * s.k.batch + key_head * s.k.head;
+    v = static_cast<const T*>(b.v) + batch * s.v.batch + key_head * s.v.head;
+    length = b.lengths == nullptr ? -1 : max(b.lengths[batch], int64_t{0});
+    // Both ends of the range grow with the query.
+    begin = range_of(s, first, length).begin;
+    end = range_of(s, last, length).end;
+  }
+  // What the query that is `n` behind the first may see; nothing for one behind the last.
+  __device__ __forceinline__ Range range(const AttentionShape& s, int64_t n) const {
+    return first + n > last ? Range{0, 0} : range_of(s, first + n, length);
+  }
+};
+
 // The score of a key from its product with a query: -inf if it is hidden.
 template <class T>
 __device__ __forceinline__ float masked_score(const AttentionShape& s, const AttentionBuffers& b, int64_t batch,

@@ -50,25 +50,16 @@ __global__ void __launch_bounds__(kWarps * 32)
             value_quads = static_cast<int>(s.value_size) / kTiledVector;
   const float4* const own_queries = reinterpret_cast<const float4*>(queries + warp * kRows * kSize);
   float* const own_weights = weights + warp * kRows * kTiledKeys;
-  for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
-    const int64_t head_of_all = block / query_blocks, first = (block - head_of_all * query_blocks) * kQueries;
-    const int64_t batch = head_of_all / s.heads, head = head_of_all - batch * s.heads;
-    const int64_t key_head = head / (s.heads / s.key_heads);
-    const float* q = static_cast<const float*>(b.q) + batch * s.q.batch + head * s.q.head;
-    const float* k = static_cast<const float*>(b.k) + batch * s.k.batch + key_head * s.k.head;
-    const float* v = static_cast<const float*>(b.v) + batch * s.v.batch + key_head * s.v.head;
-    const int64_t length = b.lengths == nullptr ? -1 : max(b.lengths[batch], int64_t{0});
-    const int64_t last = min(first + kQueries, s.queries) - 1;
-    // Both ends of the range grow with the query.
-    const int64_t begin = range_of(s, first, length).begin, end = range_of(s, last, length).end;
-    const int tiles_seen = static_cast<int>((max(end - begin, int64_t{0}) + kTiledKeys - 1) / kTiledKeys);
+  for (int64_t number = blockIdx.x; number < blocks; number += gridDim.x) {
+    const QueryBlock<float> block(s, b, number, query_blocks, kQueries);
+    const int tiles_seen = static_cast<int>((max(block.end - block.begin, int64_t{0}) + kTiledKeys - 1) / kTiledKeys);
 
     const auto begin_tile = [&](int tile) {
       if (tile < tiles_seen) {
         float* const keys = tiles + tile % kTiledStages * 2 * kTiledKeys * kStride;
-        const int64_t start = begin + int64_t{tile} * kTiledKeys;
-        copy_tile<kThreads, kStride>(k, s.k.row, start, end, quads, keys);
-        copy_tile<kThreads, kStride>(v, s.v.row, start, end, value_quads, keys + kTiledKeys * kStride);
+        const int64_t start = block.begin + int64_t{tile} * kTiledKeys;
+        copy_tile<kThreads, kStride>(block.k, s.k.row, start, block.end, quads, keys);
+        copy_tile<kThreads, kStride>(block.v, s.v.row, start, block.end, value_quads, keys + kTiledKeys * kStride);
       }
       __pipeline_commit();  // an empty one counts, too
     };
@@ -76,7 +67,9 @@ __global__ void __launch_bounds__(kWarps * 32)
     for (int at = threadIdx.x; at < kQueries * quads; at += kThreads) {
       const int row = at / quads, column = at - row * quads;
       float4 x = {};
-      if (first + row <= last) x = reinterpret_cast<const float4*>(q + (first + row) * s.q.row)[column];
+      if (block.first + row <= block.last) {
+        x = reinterpret_cast<const float4*>(block.q + (block.first + row) * s.q.row)[column];
+      }
       reinterpret_cast<float4*>(queries + row * kSize)[column] = {s.scale * x.x, s.scale * x.y, s.scale * x.z,
                                                                   s.scale * x.w};
     }
@@ -84,9 +77,7 @@ __global__ void __launch_bounds__(kWarps * 32)
     float most[kRows], total[kRows], sums[kRows][kColumns];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const int64_t query = first + warp * kRows + r;
-      seen[r] = range_of(s, query, length);
-      if (query > last) seen[r] = {0, 0};
+      seen[r] = block.range(s, warp * kRows + r);
       most[r] = -INFINITY;
       total[r] = 0.0f;
 #pragma unroll
@@ -98,7 +89,7 @@ __global__ void __launch_bounds__(kWarps * 32)
       __syncthreads();  // the tile is there, and so are the queries
       const float* const keys = tiles + tile % kTiledStages * 2 * kTiledKeys * kStride;
       const float* const values = keys + kTiledKeys * kStride;
-      const int64_t start = begin + int64_t{tile} * kTiledKeys;
+      const int64_t start = block.begin + int64_t{tile} * kTiledKeys;
 
       float scores[kRows][2] = {};
       const float4* const key0 = reinterpret_cast<const float4*>(keys + lane * kStride);
@@ -118,8 +109,8 @@ __global__ void __launch_bounds__(kWarps * 32)
       for (int r = 0; r < kRows; ++r) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          scores[r][i] = masked_score<float>(s, b, batch, head, first + warp * kRows + r, start + lane + 32 * i,
-                                             seen[r], scores[r][i]);
+          scores[r][i] = masked_score<float>(s, b, block.batch, block.head, block.first + warp * kRows + r,
+                                             start + lane + 32 * i, seen[r], scores[r][i]);
         }
         const float now = fmaxf(most[r], warp_max(fmaxf(scores[r][0], scores[r][1])));
         const float shrink = most[r] == -INFINITY ? 0.0f : expf(most[r] - now);
@@ -167,10 +158,11 @@ __global__ void __launch_bounds__(kWarps * 32)
       }
       __syncthreads();  // nobody reads the tile
     }
-    float* y = static_cast<float*>(b.y) + batch * s.y.batch + head * s.y.head + (first + warp * kRows) * s.y.row;
+    float* y = static_cast<float*>(b.y) + block.batch * s.y.batch + block.head * s.y.head +
+               (block.first + warp * kRows) * s.y.row;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      if (first + warp * kRows + r > last) continue;
+      if (block.first + warp * kRows + r > block.last) continue;
 #pragma unroll
       for (int i = 0; i < kColumns; ++i) {
         const int column = lane * kColumns + i;

@@ -130,7 +130,7 @@ inline void append_activation(dnnl::post_ops& ops, const Activation& activation)
 #endif
       if (known != algorithm) continue;
       if (known_alpha == static_cast<float>(alpha) && known_beta == static_cast<float>(beta)) continue;
-      throw Declined("oneDNN takes one function with two sets of numbers for the same");
+      throw Declined("expected the same numbers for a function that comes twice, found others");
     }
 #if DNNL_VERSION_MAJOR >= 3
     ops.append_eltwise(algorithm, static_cast<float>(alpha), static_cast<float>(beta));

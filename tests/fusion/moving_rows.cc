@@ -16,20 +16,6 @@ Value transpose(NetworkMaker& make, const Value& x, const Ints& perm) {
 }
 const Ints kLast = {0, 2, 3, 1}, kFirst = {0, 3, 1, 2};  // channels last, and back
 
-/// Collects rows of one rule.
-class Rows {
- public:
-  Rows(std::vector<Row>* rows, std::string rule) : rows_(rows), rule_(std::move(rule)) {}
-  /// A network whose only output make() returns.
-  void add(const std::string& what, int count, std::function<Value(NetworkMaker&)> make) const {
-    rows_->push_back({rule_, what, count, [make](NetworkMaker& network) { network.output(make(network)); }});
-  }
-
- private:
-  std::vector<Row>* rows_;
-  std::string rule_;
-};
-
 void add_shuffles(std::vector<Row>* rows) {
   const Rows found(rows, "tenon.find_channel_shuffle/1");
   const auto spelled = [&](const std::string& what, int count, const Dims& dims, const Ints& split, const Ints& perm,

@@ -22,19 +22,6 @@ Value read_twice(NetworkMaker& make, const Value& x, const Quantization& how) {
   return dequantize(make, integers, how);
 }
 
-/// Collects rows of one rule.
-class Rows {
- public:
-  Rows(std::vector<Row>* rows, std::string rule) : rows_(rows), rule_(std::move(rule)) {}
-  void add(const std::string& what, int count, std::function<Value(NetworkMaker&)> make) const {
-    rows_->push_back({rule_, what, count, [make](NetworkMaker& network) { network.output(make(network)); }});
-  }
-
- private:
-  std::vector<Row>* rows_;
-  std::string rule_;
-};
-
 void add_pairs(std::vector<Row>* rows) {
   const Rows dropped(rows, "tenon.drop_dequantize_quantize/1");
   const auto again = [&](const std::string& what, int count, const Quantization& first, const Quantization& second) {

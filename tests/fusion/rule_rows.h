@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/fusion/network_maker.h"
@@ -16,6 +17,20 @@ struct Row {
   std::string what;
   int count = 0;  ///< how often the rule applies
   std::function<void(NetworkMaker&)> make;
+};
+
+/// Collects rows of one rule.
+class Rows {
+ public:
+  Rows(std::vector<Row>* rows, std::string rule) : rows_(rows), rule_(std::move(rule)) {}
+  /// A network whose only output make() returns.
+  void add(const std::string& what, int count, std::function<Value(NetworkMaker&)> make) const {
+    rows_->push_back({rule_, what, count, [make](NetworkMaker& network) { network.output(make(network)); }});
+  }
+
+ private:
+  std::vector<Row>* rows_;
+  std::string rule_;
 };
 
 inline Value numbers(NetworkMaker& make, const Dims& dims, double low = -1, double high = 1) {
